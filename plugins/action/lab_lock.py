@@ -1,0 +1,58 @@
+"""Hold this machine for one run of the lab: two measurements at a time would measure each other.
+
+The lock names the ansible-playbook process that took it. It is good for as long as that process lives, so
+a run that was killed leaves nothing to clean up. Taking it twice in one process is fine.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+
+def started(pid: int) -> str | None:
+    """Return when process `pid` began, in clock ticks since boot, or None when there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return stat.rsplit(")", 1)[1].split()[19]
+
+
+class ActionModule(ActionBase):
+    """`lab_lock: {path: ...}`"""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Take the lock or fail with the name of its holder."""
+        path = Path(self._task.args["path"])
+        pid = os.getppid()  # this is a worker, its parent is ansible-playbook
+        mine = {"pid": pid, "started": started(pid), "lab": (task_vars or {}).get("lab_name")}
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except PermissionError:
+            raise AnsibleActionFail(f"{path}: cannot be written; another user's lab made it. Run as root.") from None
+        with os.fdopen(handle, "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                holder = json.loads(lock.read() or "{}")
+            except ValueError:
+                holder = {}
+            alive = holder and started(holder["pid"]) == holder["started"]
+            if alive and holder["pid"] != pid:
+                raise AnsibleActionFail(
+                    f"the lab '{holder['lab']}' is running on this machine (ansible-playbook, pid {holder['pid']}); "
+                    "two at a time would measure each other. Wait for it, or stop it."
+                )
+            lock.seek(0)
+            lock.truncate()
+            lock.write(json.dumps(mine))
+        return {"changed": False}

@@ -1,0 +1,45 @@
+"""Check all lab_* variables and turn them into a plan; runs on the controller, touches nothing.
+
+Returns `plan`, `choices`, `home` (the lab's private directory), `packages` (everything that any cell needs
+on a host) and `link` (the emulated link, or None).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from tunnel_lab import choices, manifests, plan
+from tunnel_lab.errors import LabError
+
+
+class ActionModule(ActionBase):
+    """`lab_plan:` without arguments; the variables are the argument."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the plan as plain data, or fail with the one message that says what to mend."""
+        variables = task_vars or {}
+        given = {k: self._templar.template(v) for k, v in variables.items() if k.startswith("lab_")}
+        server = variables["hostvars"].get("server", {}).get("link_address", "")
+        try:
+            chosen = choices.from_variables(given)
+            catalog = manifests.load(extra_variants=chosen.lab_variants)
+            made = plan.build(catalog, chosen, server)
+        except LabError as error:
+            raise AnsibleActionFail(str(error)) from None
+        kinds = [*catalog.tunnels.values(), *catalog.workloads.values()]
+        return {
+            "changed": False,
+            "plan": made.model_dump(mode="json"),
+            "tunnels": made.tunnels,
+            "workloads": made.workloads,
+            "choices": chosen.model_dump(mode="json"),
+            "home": str(manifests.ROOT / ".lab" / chosen.lab_name),
+            "packages": sorted({package for kind in kinds for package in kind.packages}),
+            "link": chosen.lab_link.resolved() if chosen.lab_link else None,
+        }

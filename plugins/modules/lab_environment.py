@@ -1,0 +1,137 @@
+#!/usr/bin/python
+"""Describe the host that measurements are made on."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+DOCUMENTATION = r"""
+module: lab_environment
+short_description: Describe kernel, CPU, packages, sysctls, qdiscs and offloads of a host
+options:
+  packages:
+    description: The packages whose versions are wanted.
+    type: list
+    elements: str
+    default: []
+  interface:
+    description: The link's interface.
+    type: str
+author: tunnel-lab
+"""
+
+EXAMPLES = r"""
+- name: Describe the host
+  lab_environment:
+    packages: [openvpn]
+    interface: link0
+"""
+
+RETURN = r"""
+environment:
+  description: One flat mapping for columns, with nested mappings for what only the record keeps.
+  type: dict
+  returned: always
+"""
+
+SYSCTLS = (
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_allowed_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_sack",
+    "net.core.rmem_default",
+    "net.core.wmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+)
+
+
+def read(path):
+    """Return a file's text without its line end, or None where the kernel has no such file."""
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def output(argv):
+    """Return what a command printed, or None where there is no such command."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30).stdout.strip()
+    except OSError:
+        return None
+
+
+def cpu():
+    """Return model, count and whether the CPU has AES instructions, from /proc/cpuinfo."""
+    fields = {}
+    count = 0
+    for line in (read("/proc/cpuinfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        count += key.strip() == "processor"
+        fields.setdefault(key.strip(), value.strip())
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    return {"cpu_model": fields.get("model name", "unknown"), "cpus": count, "cpu_aes": "aes" in flags}
+
+
+def versions(packages):
+    """Return {package: version} as the package manager has them."""
+    shown = output(["dpkg-query", "-W", "-f", "${Package} ${Version}\n"]) or output(
+        ["rpm", "-qa", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\n"]
+    )
+    known = dict(line.split(" ", 1) for line in (shown or "").splitlines() if " " in line)
+    return {name: known.get(name) for name in packages}
+
+
+def os_name():
+    """Return PRETTY_NAME of /etc/os-release."""
+    for line in (read("/etc/os-release") or "").splitlines():
+        if line.startswith("PRETTY_NAME="):
+            return line.split("=", 1)[1].strip('"')
+    return "unknown"
+
+
+def sysctl(name):
+    """Return the value of one sysctl in the host's network namespace."""
+    return read("/proc/sys/" + name.replace(".", "/"))
+
+
+def main():
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={"packages": {"type": "list", "elements": "str", "default": []}, "interface": {"type": "str"}},
+        supports_check_mode=True,
+    )
+    interface = module.params["interface"]
+    environment = {
+        "os": os_name(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "virtualization": output(["systemd-detect-virt"]) or "unknown",
+        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "congestion_control": sysctl("net.ipv4.tcp_congestion_control"),
+        "image": read("/etc/tunnel-lab-image"),
+        "packages": versions(module.params["packages"]),
+        "sysctls": {name: sysctl(name) for name in SYSCTLS},
+        "qdiscs": output(["tc", "-s", "qdisc", "show"]),
+        "addresses": output(["ip", "-details", "address", "show"]),
+        "offloads": output(["ethtool", "-k", interface]) if interface else None,
+    }
+    environment.update(cpu())
+    if interface:
+        environment["link_mtu"] = int(read(f"/sys/class/net/{interface}/mtu") or 0)
+    module.exit_json(changed=False, environment=environment)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The command line: `collect.py VERB ...`. Exit status 0: all is well, 1: it is not, 2: bad input."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from tunnel_lab import show, tables
+from tunnel_lab.errors import LabError
+from tunnel_lab.manifests import ROOT
+
+LATEST = ROOT / "results" / "latest"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print `message` and end with status 2."""
+        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help\n")
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One thing that collect.py can do."""
+
+    summary: str
+    description: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    """Returns the exit status; raises LabError for bad input."""
+
+
+def _collect_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "run_dir",
+        metavar="RUN_DIR",
+        nargs="*",
+        type=Path,
+        help="directory of a run, results/<run_id>; several are merged (default: results/latest)",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="where the CSV files go (default: into RUN_DIR); needed when there are several",
+    )
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    run_dirs: list[Path] = arguments.run_dir or [LATEST]
+    if not arguments.run_dir and not LATEST.is_dir():
+        raise LabError(f"{LATEST}: there is no run yet. Run the lab first, or name a directory of a run.")
+    if len(run_dirs) > 1 and arguments.output is None:
+        raise LabError("several run directories: say with --output DIR where their tables go.")
+    output: Path = arguments.output or run_dirs[0]
+    runs, problems = tables.collect(run_dirs)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    summary = tables.summarise(runs)
+    tables.write(runs, output / "runs.csv")
+    tables.write(summary, output / "summary.csv")
+    show.summary(summary)
+    show.drift(runs)
+    show.failures(runs)
+    print(output / "runs.csv", output / "summary.csv", sep="\n")
+    return 0 if (runs["status"] == "ok").all() else 1
+
+
+VERBS = {
+    "collect": Verb(
+        summary="raw records to runs.csv and summary.csv",
+        description="Read run.json and raw/*.json of each RUN_DIR, parse them again, and write runs.csv (a row "
+        "per repeat and direction) and summary.csv (a row per cell and direction). No host is needed, and the "
+        "records are not changed. Exit status: 0 when every planned repeat has a good record, 1 when not, "
+        "2 for bad input.",
+        arguments=_collect_arguments,
+        run=_collect,
+    ),
+}
+"""Every verb of collect.py. A new one is an entry here."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = Parser(prog="collect.py", description="Turn the raw records of the lab's runs into results.")
+    verbs = top.add_subparsers(metavar="VERB", required=True, title="verbs")
+    for name, verb in VERBS.items():
+        sub = verbs.add_parser(name, help=verb.summary, description=verb.description)
+        verb.arguments(sub)
+        sub.set_defaults(run=verb.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 has no arrows
+    arguments = parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except LabError as error:
+        print(f"collect.py: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status

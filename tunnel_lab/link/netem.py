@@ -1,0 +1,93 @@
+"""The link by the kernel: a namespace in the middle that bridges both hosts and shapes each direction.
+
+Both qdiscs sit on the middle hop. netem on a sender would disturb TCP small queues, on both hosts it
+would count the delay twice.
+
+    server host [link0] -- [to-server] bridge [to-client] -- [link0] client host
+
+Traffic to a host leaves by the port that faces it: netem (half the round trip, loss), then tbf (the rate
+and a queue limited in bytes).
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tunnel_lab.errors import LabError
+from tunnel_lab.link.commands import attempt, run
+from tunnel_lab.link.spec import End, LinkSpec
+
+_IN_FLIGHT_PACKETS = 10_000_000
+"""netem's own limit counts packets under way and would throttle rate x delay at its default of 1000."""
+
+
+def namespace(spec: LinkSpec) -> str:
+    """Return the name of the middle hop's namespace."""
+    return f"tunnellab-{spec.name}-wan"
+
+
+def _path(spec: LinkSpec) -> Path:
+    return Path("/run/netns") / namespace(spec)
+
+
+def available() -> bool:
+    """Return whether this kernel has netem, asked of a throw-away namespace."""
+    if shutil.which("modprobe"):
+        attempt(["modprobe", "-q", "sch_netem"])
+    probe = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+    return attempt(probe).returncode == 0
+
+
+def shaping(spec: LinkSpec, device: str) -> list[list[str]]:
+    """Return the tc commands for the direction that leaves by `device`."""
+    delay = ["delay", f"{spec.rtt_ms / 2:.6g}ms", "limit", str(_IN_FLIGHT_PACKETS)]
+    loss = ["loss", f"{spec.loss_pct:.6g}%"] if spec.loss_pct else []
+    # a bucket of a millisecond: big enough for the timer, too small to be seen as a burst
+    bucket = max(2 * (spec.mtu + 14), round(spec.rate_mbit * 1e6 / 8 / 1000))
+    rate = ["rate", f"{round(spec.rate_mbit * 1e6)}bit", "burst", str(bucket), "limit", str(spec.queue_bytes)]
+    return [
+        ["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "netem", *delay, *loss],
+        ["tc", "qdisc", "add", "dev", device, "parent", "1:1", "handle", "2:", "tbf", *rate],
+    ]
+
+
+def up(spec: LinkSpec) -> None:
+    """Make the link; LabError when a command fails, and then nothing is left."""
+    try:
+        run(["ip", "netns", "add", namespace(spec)])
+        run(["ip", "link", "add", "bridge", "type", "bridge", "stp_state", "0", "mcast_snooping", "0"], _path(spec))
+        for side, end in (("server", spec.server), ("client", spec.client)):
+            _port(spec, f"to-{side}", end)
+        run(["ip", "link", "set", "bridge", "up"], _path(spec))
+    except LabError:
+        down(spec)
+        raise
+
+
+def _port(spec: LinkSpec, device: str, end: End) -> None:
+    middle = _path(spec)
+    here = ["ip", "link", "add", device, "mtu", str(spec.mtu), "type", "veth"]
+    run([*here, "peer", "name", spec.interface, "mtu", str(spec.mtu), "netns", str(end.pid)], middle)
+    run(["ip", "link", "set", device, "master", "bridge", "up"], middle)
+    for netns, name in ((middle, device), (end.netns, spec.interface)):
+        # segments of 64 KiB would cross the bottleneck as one frame
+        run(["ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off", "tx", "off"], netns)
+    for command in shaping(spec, device):
+        run(command, middle)
+
+
+def down(spec: LinkSpec) -> None:
+    """Remove the middle hop, and with it both hosts' interfaces. Nothing to remove is fine."""
+    if _path(spec).exists():
+        run(["ip", "netns", "del", namespace(spec)])
+
+
+def running(spec: LinkSpec) -> bool:
+    """Return whether the middle hop is there."""
+    return _path(spec).exists()
+
+
+def statistics(spec: LinkSpec) -> str:
+    """Return what tc counts on the middle hop: packets, drops, backlog of each direction."""
+    return run(["tc", "-s", "qdisc", "show"], _path(spec))

@@ -1,0 +1,189 @@
+"""What exists: tunnels, variants and workloads, read from the roles' manifests.
+
+A tunnel is `roles/tunnel_<name>/tunnel.yml`, a workload is `roles/workload_<name>/workload.yml`.
+There is no other list of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from tunnel_lab.errors import LabError, closest, from_validation
+
+ROOT = Path(__file__).resolve().parent.parent
+ROLES = ROOT / "roles"
+
+Settings = dict[str, Any]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A model that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Variant(Strict):
+    """One named tuning of a tunnel, pure data."""
+
+    description: str = ""
+    extends: str | None = None
+    settings: Settings = Field(default_factory=dict)
+    insecure: str | None = None
+    """Why nobody should use this outside a lab; None when there is no such reason."""
+
+
+VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
+"""No dots, which separate the parts of a cell's id, and nothing that a file or unit cannot be called."""
+
+
+class Target(Strict):
+    """Where the server's service appears to the client once the tunnel is up."""
+
+    address: str
+    """An address, or `{server_address}` for the server's end of the link."""
+    port: int | None = None
+    """None: the service's own port."""
+
+
+class Evidence(Strict):
+    """One fact read back from a running tunnel, and what the variant's settings say it must be."""
+
+    name: str
+    host: Literal["server", "client"]
+    pattern: str
+    """A regular expression with one group, searched in the log of the host's unit; its last match counts."""
+    expect: str | None = None
+    """A Jinja expression over the settings; a result of None means: record it, expect nothing."""
+
+
+class Tunnel(Strict):
+    """`tunnel.yml`: what a tunnel is, every setting it knows with its default, its variants."""
+
+    name: str
+    description: str
+    packages: list[str] = Field(default_factory=list)
+    target: Target
+    interface: str | None = None
+    """The tunnel's own network interface on both hosts, None for a tunnel without one."""
+    defaults: Settings = Field(default_factory=dict)
+    variants: dict[VariantName, Variant]
+    units: dict[Literal["server", "client"], str] = Field(default_factory=dict)
+    """The systemd unit that carries the tunnel on each host; `{variant}` stands for the variant."""
+    evidence: list[Evidence] = Field(default_factory=list)
+    compresses: str = "false"
+    """A Jinja expression over the settings: whether less may travel over the link than the payload."""
+
+    def resolve(self, variant: str, override: Settings | None = None) -> Settings:
+        """Return every setting of `variant`: defaults, what it extends, its own, then `override`."""
+        chain: list[Variant] = []
+        name: str | None = variant
+        while name is not None:
+            if name not in self.variants:
+                raise LabError(f"tunnel {self.name}: no variant '{name}'.{closest(name, self.variants)}")
+            if self.variants[name] in chain:
+                raise LabError(f"tunnel {self.name}: variant '{variant}' extends itself through '{name}'.")
+            chain.append(self.variants[name])
+            name = self.variants[name].extends
+        merged = dict(self.defaults)
+        layers = [("variant " + variant, v.settings) for v in reversed(chain)]
+        for source, settings in [*layers, ("lab_override", override or {})]:
+            for key, value in settings.items():
+                if key not in self.defaults:
+                    raise LabError(
+                        f"tunnel {self.name}, {source}: unknown setting '{key}'.{closest(key, self.defaults)}"
+                    )
+                merged[key] = value
+        return merged
+
+    def insecure(self, variant: str) -> str | None:
+        """Return why `variant`, or one it extends, must not be used outside a lab."""
+        chosen = self.variants[variant]
+        if chosen.insecure or chosen.extends is None:
+            return chosen.insecure
+        return self.insecure(chosen.extends)
+
+
+class Workload(Strict):
+    """`workload.yml`: what is driven through a tunnel and every parameter it knows."""
+
+    name: str
+    description: str
+    packages: list[str] = Field(default_factory=list)
+    service_port: int
+    """The TCP port of the service on the server."""
+    server_units: list[str] = Field(default_factory=list)
+    """Units that serve it; their logs go into the record."""
+    fresh: bool = False
+    """Whether the server's units are started anew for every repeat."""
+    params: Settings = Field(default_factory=dict)
+    timeout_s: float
+    """The longest that one repeat may take when the profile says nothing else."""
+
+
+class Catalog(Strict):
+    """Everything that exists."""
+
+    tunnels: dict[str, Tunnel]
+    workloads: dict[str, Workload]
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read one YAML mapping; any problem is a LabError that names the file and the line."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise LabError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise LabError(f"{path}: expected a mapping at the top, found {type(data).__name__}.")
+    return data
+
+
+def _load(model: type[M], path: Path, name: str) -> M:
+    try:
+        return model.model_validate({**read_yaml(path), "name": name})
+    except ValidationError as error:
+        raise from_validation(str(path), error) from error
+
+
+def load(roles: Path = ROLES, extra_variants: dict[str, Any] | None = None) -> Catalog:
+    """Read all manifests below `roles`; `extra_variants` ({tunnel: {name: variant}}) come from the user.
+
+    Raises LabError naming file (or variable) and key for whatever is not as expected.
+    """
+    tunnels = {}
+    for path in sorted(roles.glob("tunnel_*/tunnel.yml")):
+        name = path.parent.name.removeprefix("tunnel_")
+        tunnels[name] = _load(Tunnel, path, name)
+    workloads = {}
+    for path in sorted(roles.glob("workload_*/workload.yml")):
+        name = path.parent.name.removeprefix("workload_")
+        workloads[name] = _load(Workload, path, name)
+    for name, variants in (extra_variants or {}).items():
+        if name not in tunnels:
+            raise LabError(f"lab_variants: no tunnel '{name}'.{closest(name, tunnels)}")
+        tunnels[name] = _with_variants(tunnels[name], variants)
+    return Catalog(tunnels=tunnels, workloads=workloads)
+
+
+def _with_variants(tunnel: Tunnel, variants: Any) -> Tunnel:
+    where = f"lab_variants.{tunnel.name}"
+    if not isinstance(variants, dict):
+        raise LabError(f"{where}: expected a mapping of variant name to variant, found {variants!r}.")
+    taken = sorted(set(variants) & set(tunnel.variants))
+    if taken:
+        raise LabError(
+            f"{where}: '{taken[0]}' exists already. Give yours another name, "
+            f"or change one setting of it with lab_override."
+        )
+    try:
+        new = TypeAdapter(dict[VariantName, Variant]).validate_python(variants)
+    except ValidationError as error:
+        raise from_validation(where, error) from error
+    return tunnel.model_copy(update={"variants": {**tunnel.variants, **new}})

@@ -1,0 +1,178 @@
+"""From choices to a flat, ordered list of what to measure. Pure: the same choices give the same plan."""
+
+from __future__ import annotations
+
+import random
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tunnel_lab.choices import Choices
+from tunnel_lab.errors import LabError, closest
+from tunnel_lab.manifests import Catalog, Settings, Strict
+
+BARE = ("none", "bare", "iperf3")
+"""The cell that opens and closes every run: the link without a tunnel."""
+
+
+class Cell(Strict):
+    """tunnel x variant x workload, with everything resolved that the hosts need to run it."""
+
+    id: str
+    tunnel: str
+    variant: str
+    workload: str
+    tunnel_settings: Settings
+    override: Settings = Field(default_factory=dict)
+    """The settings that the user changed for this run; part of what a result must be labelled with."""
+    insecure: str | None = None
+    params: Settings
+    service_port: int
+    target_address: str
+    target_port: int
+    interface: str | None = None
+    units: dict[Literal["server", "client"], list[str]]
+    """The units that carry the tunnel and serve the workload; their logs go into the record."""
+    fresh_units: list[str] = Field(default_factory=list)
+    """The server's units that are started anew before each repeat."""
+    timeout_s: float
+
+
+class Step(Strict):
+    """One repeat of one cell at its place in the run."""
+
+    order: int
+    """1 for the first step of the run."""
+    cell: str
+    repeat: int
+    """1 ... n; 0 and n + 1 are the bare link before and after everything else."""
+
+
+class Plan(Strict):
+    """All cells of a run and the order in which their repeats are measured."""
+
+    profile: str
+    seed: int
+    repeats: int
+    cells: dict[str, Cell]
+    steps: list[Step]
+
+    @property
+    def tunnels(self) -> dict[str, dict[str, Settings]]:
+        """{tunnel: {variant: settings}} of the planned cells: what has to be installed."""
+        found: dict[str, dict[str, Settings]] = {}
+        for cell in self.cells.values():
+            found.setdefault(cell.tunnel, {})[cell.variant] = cell.tunnel_settings
+        return found
+
+    @property
+    def workloads(self) -> dict[str, Settings]:
+        """{workload: parameters} of the planned cells."""
+        return {cell.workload: cell.params for cell in self.cells.values()}
+
+
+def cell_ids(catalog: Catalog) -> list[str]:
+    """Return the id of every cell that could be measured, sorted."""
+    return sorted(
+        f"{tunnel.name}.{variant}.{workload}"
+        for tunnel in catalog.tunnels.values()
+        for variant in tunnel.variants
+        for workload in catalog.workloads
+    )
+
+
+def select(patterns: list[str], ids: list[str]) -> list[str]:
+    """Return the ids that match any glob of `patterns`; a glob that matches nothing is a LabError."""
+    chosen = set()
+    for pattern in patterns:
+        matched = [cell for cell in ids if fnmatchcase(cell, pattern)]
+        if not matched:
+            raise LabError(
+                f"lab_select: '{pattern}' matches no cell. A cell is tunnel.variant.workload. "
+                f"These exist:\n  " + "\n  ".join(ids)
+            )
+        chosen.update(matched)
+    return [cell for cell in ids if cell in chosen]
+
+
+def build(catalog: Catalog, choices: Choices, server_address: str) -> Plan:
+    """Multiply the choices out. `server_address` is the server's end of the link.
+
+    Raises LabError naming the variable and what exists when a choice names something unknown.
+    """
+    profile = choices.profile
+    ids = select(choices.lab_select or profile.select, cell_ids(catalog))
+    _known("lab_override", choices.lab_override, catalog.tunnels)
+    params = {
+        name: _params(catalog, name, {**profile.params.get(name, {}), **choices.lab_params.get(name, {})})
+        for name in {*catalog.workloads, *choices.lab_params, *profile.params}
+    }
+    cells = {}
+    bare = ".".join(BARE)
+    for cell_id in sorted({*ids, bare}):
+        tunnel, variant, workload = cell_id.split(".")
+        parts = (tunnel, variant, workload)
+        cells[cell_id] = _cell(catalog, choices, parts, params[workload], server_address)
+    repeats = choices.lab_repeats or profile.repeats
+    return Plan(
+        profile=choices.lab_profile,
+        seed=choices.lab_seed,
+        repeats=repeats,
+        cells=cells,
+        steps=_steps(ids, bare, repeats, choices.lab_seed),
+    )
+
+
+def _steps(ids: list[str], bare: str, repeats: int, seed: int) -> list[Step]:
+    """Interleave: every cell once in a shuffled order, then all again; the bare link first and last."""
+    shuffle = random.Random(seed)
+    order = [(bare, 0)]
+    for repeat in range(1, repeats + 1):
+        order += [(cell, repeat) for cell in shuffle.sample(ids, len(ids))]
+    order.append((bare, repeats + 1))
+    return [Step(order=n, cell=cell, repeat=repeat) for n, (cell, repeat) in enumerate(order, start=1)]
+
+
+def _cell(
+    catalog: Catalog, choices: Choices, parts: tuple[str, str, str], params: Settings, server_address: str
+) -> Cell:
+    tunnel, workload, variant = catalog.tunnels[parts[0]], catalog.workloads[parts[2]], parts[1]
+    override = choices.lab_override.get(tunnel.name, {})
+    units: dict[Literal["server", "client"], list[str]] = {"server": [], "client": []}
+    for host, found in units.items():
+        if host in tunnel.units:
+            found.append(tunnel.units[host].format(variant=variant))
+    units["server"] += workload.server_units
+    return Cell(
+        id=".".join(parts),
+        tunnel=tunnel.name,
+        variant=variant,
+        workload=workload.name,
+        tunnel_settings=tunnel.resolve(variant, override),
+        override=override,
+        insecure=tunnel.insecure(variant),
+        params=params,
+        service_port=workload.service_port,
+        target_address=tunnel.target.address.format(server_address=server_address),
+        target_port=tunnel.target.port or workload.service_port,
+        interface=tunnel.interface,
+        units=units,
+        fresh_units=workload.server_units if workload.fresh else [],
+        timeout_s=choices.lab_timeout_s or workload.timeout_s,
+    )
+
+
+def _params(catalog: Catalog, name: str, given: dict[str, Any]) -> Settings:
+    _known("lab_params", {name: given}, catalog.workloads)
+    known = catalog.workloads[name].params
+    for key in given:
+        if key not in known:
+            raise LabError(f"lab_params.{name}: unknown parameter '{key}'.{closest(key, known)}")
+    return {**known, **given}
+
+
+def _known(variable: str, given: dict[str, Any], known: dict[str, Any]) -> None:
+    for name in given:
+        if name not in known:
+            raise LabError(f"{variable}: '{name}' does not exist.{closest(name, known)}")

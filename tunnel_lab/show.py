@@ -1,0 +1,104 @@
+"""The tables for people: pretty units, at most 100 columns, plain text when nobody looks at a terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from tunnel_lab.tables import LINK
+
+WIDTH = 100
+ARROWS = {"server_to_client": "S→C", "client_to_server": "C→S"}
+FAILURES = 10
+"""How many repeats without a good record are listed one by one."""
+
+
+def summary(table: pd.DataFrame) -> None:
+    """Print a summary table, one block for each link."""
+    width = WIDTH if not sys.stdout.isatty() else None
+    console = Console(width=width, markup=False, emoji=False, highlight=False)
+    for link, rows in table.groupby(LINK, dropna=False, sort=False):
+        print(_title(dict(zip(LINK, link, strict=True))))
+        console.print(_block(rows))
+
+
+def _title(link: dict[str, Any]) -> str:
+    where = f"{link['lab']} ({link['provider']}), link {link['link_emulator']}"
+    if pd.isna(link["rtt_ms"]):
+        return where
+    return (
+        f"{where}: {link['rtt_ms']:g} ms round trip, {link['rate_mbit']:g} Mbit/s, "
+        f"queue {link['queue_bytes']} bytes, loss {link['loss_pct']:g} %"
+    )
+
+
+def _block(rows: pd.DataFrame) -> Table:
+    block = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    block.add_column("cell", overflow="fold")
+    block.add_column("way")
+    for head in ("n", "failed", "median\nMbit/s", "min-max\nMbit/s", "cv\n%", "median\ns", "overhead\ns"):
+        block.add_column(head, justify="right", no_wrap=True)
+    for label, row in zip(_labels(rows), rows.to_dict("records"), strict=True):
+        block.add_row(
+            label,
+            ARROWS.get(row["direction"], ""),
+            str(row["n"]),
+            str(row["n_failed"]),
+            _mbit(row["goodput_median_bit_s"]),
+            f"{_mbit(row['goodput_min_bit_s'])}-{_mbit(row['goodput_max_bit_s'])}".strip("-"),
+            _number(row["goodput_cv"] * 100, 1),
+            _number(row["duration_median_s"], 2),
+            _number(row["overhead_median_s"], 1),
+        )
+    return block
+
+
+def _labels(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return what each row is called: its cell, what was overridden, and what else tells it from another."""
+    labels = rows["tunnel"] + "." + rows["variant"] + "." + rows["workload"]
+    labels = labels + (" " + rows["override"]).where(rows["override"] != "", "")
+    twice = pd.DataFrame({"label": labels, "way": rows["direction"]}).duplicated(keep=False)
+    return labels + (" [" + rows["settings_id"] + " " + rows["params"] + "]").where(twice, "")
+
+
+def _mbit(bit_s: float) -> str:
+    return _number(bit_s / 1e6, 1 if bit_s >= 1e8 else 2)
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if pd.isna(value) else f"{value:.{digits}f}"
+
+
+def drift(runs: pd.DataFrame) -> None:
+    """Print, for each run, how the bare link changed between the first and the last repeat of all."""
+    for run_id, rows in runs[runs["status"] == "ok"].groupby("run_id"):
+        planned = runs.loc[runs["run_id"] == run_id, "order"]
+        first, last = (
+            rows[rows["order"] == order].set_index("direction")["goodput_bit_s"]
+            for order in (planned.min(), planned.max())
+        )
+        for direction in first.index.intersection(last.index):
+            change = (last[direction] / first[direction] - 1) * 100
+            print(
+                f"Bare link of {run_id}, first and last repeat, {ARROWS[direction]}: "
+                f"{_mbit(first[direction])} and {_mbit(last[direction])} Mbit/s, drift {change:+.1f} %"
+            )
+
+
+def failures(runs: pd.DataFrame) -> None:
+    """Print how many planned repeats have no good record, and the first of them with their reasons."""
+    bad = runs[runs["status"] != "ok"]
+    if bad.empty:
+        return
+    planned = len(runs.drop_duplicates(["run_id", "order"]))
+    print(f"{len(bad)} of {planned} planned repeats have no good record:")
+    for row in bad.head(FAILURES).to_dict("records"):
+        cell = f"{row['tunnel']}.{row['variant']}.{row['workload']}"
+        print(f"  {row['run_id']} {cell} repeat {row['repeat']}: {row['status']}: {row['reason']}")
+    if len(bad) > FAILURES:
+        print(f"  and {len(bad) - FAILURES} more; runs.csv has them all.")

@@ -1,0 +1,239 @@
+"""From stored records to tables: runs (a row per repeat and direction), summary (a row per cell and direction).
+
+Everything here is offline and repeatable: no host is asked, and the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tunnel_lab.errors import LabError
+from tunnel_lab.manifests import Settings
+from tunnel_lab.parsing import evaluate
+from tunnel_lab.plan import Cell, Step
+from tunnel_lab.records import Record, Run, raw_path
+
+Row = dict[str, Any]
+
+LINK = ["lab", "provider", "link_emulator", "rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
+"""What says over which link a figure was measured; empty numbers for a real network."""
+CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
+"""What says which cell a figure belongs to; figures that differ in one of these are never averaged."""
+STEP = ["direction", "repeat", "order", "status", "reason", "started_at"]
+FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure"]
+PREFIXES = ("negotiated.", "server.", "client.", "git_commit")
+"""How the columns after those of the workloads begin, in their order."""
+
+
+def collect(run_dirs: list[Path]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the runs table of all `run_dirs` and a line (path, why) for every file that cannot be used.
+
+    Rows are ordered by run, place in the run and direction. Raises LabError when a directory holds no
+    readable run.json, or when two of them hold the same run.
+    """
+    rows: list[Row] = []
+    problems: list[str] = []
+    seen: dict[str, Path] = {}
+    for run_dir in run_dirs:
+        run = read_run(run_dir)
+        if run.run_id in seen:
+            raise LabError(f"{run_dir}: holds run {run.run_id}, as {seen[run.run_id]} does. Name it once.")
+        seen[run.run_id] = run_dir
+        rows += _rows_of_run(run_dir, run, problems)
+    rows.sort(key=lambda row: (row["run_id"], row["order"], row.get("direction", "")))
+    return _table(rows), problems
+
+
+def read_run(run_dir: Path) -> Run:
+    """Read run.json of `run_dir`; a LabError of one line says what is wrong and what to do."""
+    path = run_dir / "run.json"
+    if not run_dir.is_dir():
+        raise LabError(f"{run_dir}: no such run directory. Name one of those below results/.")
+    if not path.is_file():
+        raise LabError(f"{run_dir}: holds no run.json, so it is not a run. Name one of those below results/.")
+    try:
+        run = Run.read(path)
+    except LabError as error:
+        raise LabError(f"{path}: {_why(error, path)} Restore it, or run the lab again.") from error
+    lost = sorted({step.cell for step in run.plan.steps} - set(run.plan.cells))
+    if lost or not run.plan.steps:
+        raise LabError(f"{path}: its plan has no {lost[0] if lost else 'step'}. Run the lab again.")
+    return run
+
+
+def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
+    """Return at least one row for every planned repeat, whatever the files below raw/ look like."""
+    planned = {raw_path(run_dir, step): step for step in run.plan.steps}
+    usable: dict[Path, list[Row]] = {}
+    broken: dict[Path, str] = {}
+    for path in sorted((run_dir / "raw").glob("*.json")):
+        concerned = {path}
+        try:
+            record = Record.read(path)
+            concerned.add(raw_path(run_dir, record.step))
+            _check(record, run, planned.get(path))
+            usable[path] = _rows_of_record(record)
+        except LabError as error:
+            why = _why(error, path)
+            problems.append(f"{path}: {why}")
+            broken.update((found, f"{path.name}: {why}") for found in concerned - set(broken))
+    run_columns = _run_columns(run)
+    cell_columns = {name: _cell_columns(cell) for name, cell in run.plan.cells.items()}
+    return [
+        {**row, **run_columns, **cell_columns[step.cell], "repeat": step.repeat, "order": step.order}
+        for path, step in planned.items()
+        for row in usable.get(path) or [_row_without_record(broken.get(path))]
+    ]
+
+
+def _check(record: Record, run: Run, planned: Step | None) -> None:
+    """Raise a LabError unless `record` is what the plan of `run` expects under its file name."""
+    holds = f"it holds {record.step.cell} repeat {record.step.repeat} (step {record.step.order})"
+    if planned is None:
+        raise LabError(f"no repeat of the plan has this file name; {holds}.")
+    if record.step != planned:
+        raise LabError(f"not the planned step {planned.order}; {holds}.")
+    if record.run_id != run.run_id:
+        raise LabError(f"belongs to another run, {record.run_id}.")
+    if record.cell != run.plan.cells[planned.cell]:
+        raise LabError("was measured with other settings than the plan says.")
+
+
+def _why(error: LabError, path: Path) -> str:
+    """Return the first of the findings in one line, without the path that they begin with."""
+    first, *rest = [line.removeprefix(f"{path}: ") for line in str(error).splitlines()] or ["unreadable"]
+    return f"{first} (and {len(rest)} more)" if rest else first
+
+
+def _rows_of_record(record: Record) -> list[Row]:
+    reason, figures = evaluate(record)
+    shared: Row = {
+        "status": "failed" if reason is not None and record.status == "ok" else record.status,
+        "started_at": record.started_at,
+        "wall_s": record.wall_s,
+        "overhead_s": record.overhead_s,
+        **{f"negotiated.{key}": value for key, value in record.negotiated.items()},
+    }
+    if reason is not None:
+        return [{**shared, "reason": " ".join(reason.split()) or "no reason was given"}]
+    return [{**found.extra, **shared, **found.model_dump(exclude={"extra"})} for found in figures]
+
+
+def _row_without_record(broken: str | None) -> Row:
+    if broken is not None:
+        return {"status": "failed", "reason": broken}
+    return {"status": "aborted", "reason": "no record: the run ended before this repeat"}
+
+
+def _run_columns(run: Run) -> Row:
+    link = run.link.setting
+    return {
+        **(link.resolved() if link else {}),
+        "run_id": run.run_id,
+        "lab": run.lab,
+        "provider": run.provider,
+        "link_emulator": run.link.emulator,
+        "git_commit": run.environment.get("controller", {}).get("git_commit"),
+        **{
+            f"{host}.{key}": value
+            for host in ("server", "client")
+            for key, value in run.environment.get(host, {}).items()
+            if isinstance(value, str | int | float | bool)
+        },
+    }
+
+
+def _cell_columns(cell: Cell) -> Row:
+    settings = json.dumps(cell.tunnel_settings, sort_keys=True)
+    return {
+        "tunnel": cell.tunnel,
+        "variant": cell.variant,
+        "settings_id": f"set-{hashlib.sha256(settings.encode()).hexdigest()[:8]}",
+        "override": canonical(cell.override),
+        "workload": cell.workload,
+        "params": canonical(cell.params),
+        "insecure": cell.insecure,
+    }
+
+
+def canonical(settings: Settings) -> str:
+    """Return `key=value key=value` in the order of the keys, quoted as for a shell; empty when there is none."""
+    shown = {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.items()}
+    return " ".join(f"{key}={shlex.quote(shown[key])}" for key in sorted(shown))
+
+
+def _table(rows: list[Row]) -> pd.DataFrame:
+    """Return `rows` with columns in a fixed order and of the type of their values."""
+    fixed = ["run_id", *LINK, *CELL, *STEP, *FIGURES]
+    found = {column for row in rows for column in row} - set(fixed)
+    table = pd.DataFrame(rows, columns=[*fixed, *sorted(found, key=_place)], dtype=object)
+    return pd.DataFrame({column: _typed(table[column]) for column in table})
+
+
+def _place(column: str) -> tuple[int, str]:
+    group = (place for place, prefix in enumerate(PREFIXES, start=1) if column.startswith(prefix))
+    return next(group, 0), column
+
+
+def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Keep integers integers where values are missing; make numbers float64 else; leave the rest alone."""
+    types = {type(value) for value in column.dropna()}
+    if types == {int}:
+        return column.astype("Int64")
+    return column.astype("float64") if types and types <= {int, float} else column
+
+
+def summarise(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return n, n_failed, median, min, max and spread for every cell and direction of a runs table.
+
+    `goodput_cv` is the sample standard deviation over the mean, empty for n < 2. `n_failed` counts planned
+    repeats without a figure in this direction; a cell that has none at all is one row without a direction.
+    """
+    cell = [*LINK, *CELL]
+    planned = runs.drop_duplicates(["run_id", "order"]).groupby(cell, dropna=False).size()
+    good = runs[runs["status"] == "ok"].groupby([*cell, "direction"], dropna=False)
+    goodput = good["goodput_bit_s"]
+    figures = pd.DataFrame(
+        {
+            "n": goodput.size(),
+            "goodput_median_bit_s": goodput.median(),
+            "goodput_min_bit_s": goodput.min(),
+            "goodput_max_bit_s": goodput.max(),
+            "goodput_cv": goodput.std(ddof=1) / goodput.mean(),
+            "duration_median_s": good["duration_s"].median(),
+            "overhead_median_s": good["overhead_s"].median(),
+        }
+    )
+    table = planned.rename("n_failed").reset_index().merge(figures.reset_index(), on=cell, how="left")
+    table["n"] = table["n"].fillna(0).astype("int64")
+    table["n_failed"] -= table["n"]
+    return table[[*cell, "direction", "n", "n_failed", *figures.columns[1:]]]
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Write `table` as CSV to `path` in one step (0644); numbers in plain digits that read back exactly."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+                table.to_csv(stream, index=False, lineterminator="\n", float_format=_digits)
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        raise LabError(f"{path}: cannot be written: {error.strerror}. Use --output DIR.") from error
+
+
+def _digits(value: object) -> str:
+    return format(Decimal(str(value)), "f")
