@@ -24,7 +24,8 @@ from tunnel_lab.records import Record, Run, raw_path
 
 Row = dict[str, Any]
 
-LINK = ["lab", "provider", "link_emulator", "rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
+LINK_NUMBERS = ["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
+LINK = ["lab", "provider", "link_emulator", *LINK_NUMBERS]
 """What says over which link a figure was measured; empty numbers for a real network."""
 CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
 """What says which cell a figure belongs to; figures that differ in one of these are never averaged."""
@@ -135,9 +136,9 @@ def _row_without_record(broken: str | None) -> Row:
 
 
 def _run_columns(run: Run) -> Row:
-    link = run.link.setting
+    link = run.link.setting.resolved() if run.link.setting else {}
     return {
-        **(link.resolved() if link else {}),
+        **{name: link.get(name) for name in LINK_NUMBERS},
         "run_id": run.run_id,
         "lab": run.lab,
         "provider": run.provider,

@@ -29,15 +29,27 @@ class CallbackModule(CallbackBase):
         super().__init__()
         self._said: tuple[str, str] | None = None
 
+    @staticmethod
+    def _rescued(result: Any) -> bool:
+        """Return whether the task sits in a block that handles its failures, and tells of them in its own way."""
+        block = result.task._parent
+        while block is not None:
+            if getattr(block, "rescue", None):
+                return True
+            block = block._parent
+        return False
+
     def _changed(self, result: Any) -> None:
         self._handle_warnings(result.result)
         line = (result.task.get_name(), "changed")
-        if result.result.get("changed") and line != self._said:
+        if result.result.get("changed") and not self._rescued(result) and line != self._said:
             self._said = line  # a loop or a second host says it once
             self._display.display(f"  {line[0]}", color=C.COLOR_CHANGED)
 
     def _failed(self, result: Any, word: str) -> None:
         self._handle_warnings(result.result)
+        if self._rescued(result) and word == "FAILED":
+            return
         said = result.result
         detail = [str(said[key]).strip() for key in ("msg", "stderr", "stdout") if said.get(key)]
         text = "\n".join(dict.fromkeys(detail)) or "no reason given"

@@ -99,6 +99,7 @@ def start(units, verb, environment):
     """Start `units`; environment goes to their EnvironmentFile."""
     RUN.mkdir(exist_ok=True)
     for unit in units:
+        (RUN / (unit + ".log")).unlink(missing_ok=True)  # what the last start wrote says nothing about this one
         lines = ['{}="{}"\n'.format(*item) for item in sorted(environment.items())]
         (RUN / (unit + ".env")).write_text("".join(lines))
         systemctl("reset-failed", unit)

@@ -1,0 +1,36 @@
+"""Refuse to measure through a tunnel that is not what its variant says. Runs on the controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from tunnel_lab import gate, manifests
+from tunnel_lab.errors import LabError
+
+
+class ActionModule(ActionBase):
+    """`lab_gate: {cell, server, client}` with both hosts' observations; returns `negotiated`."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Compare log and settings; the first of the cell's units is the tunnel's."""
+        cell = self._task.args["cell"]
+        tunnel = manifests.load().tunnels[cell["tunnel"]]
+        logs = {}
+        for host in ("server", "client"):
+            if not self._task.args[host]:
+                raise AnsibleActionFail(f"the {host} did not get this far")
+            unit = tunnel.units.get(host, "").format(variant=cell["variant"])
+            logs[host] = self._task.args[host]["logs"].get(unit, "")
+        try:
+            negotiated, problems = gate.check(tunnel, cell["tunnel_settings"], logs)
+        except LabError as error:
+            raise AnsibleActionFail(str(error)) from None
+        if problems:
+            raise AnsibleActionFail("the tunnel is not what its variant says: " + "; ".join(problems))
+        return {"changed": False, "negotiated": negotiated}

@@ -1,0 +1,168 @@
+"""iperf3: the receiver's figures of real output, and every reason to refuse one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from builders import command, fixture, parse, record, refused
+
+from tunnel_lab.records import Record
+
+DOWN, UP = "server_to_client.json", "client_to_server.json"
+Change = Callable[[Any], object]
+
+
+def made(down: str = DOWN, up: str = UP, duration_s: float = 3, rc: int = 0) -> Record:
+    """A record of two files of captured output, or of texts that begin with a brace."""
+    texts = [text if text.startswith("{") or not text else fixture("iperf3", text) for text in (down, up)]
+    return record(
+        "iperf3",
+        {"duration_s": duration_s},
+        command("server_to_client", texts[0]),
+        command("client_to_server", texts[1], rc=rc),
+    )
+
+
+def changed(name: str, change: Change) -> str:
+    """Captured output with one thing changed."""
+    data = json.loads(fixture("iperf3", name))
+    change(data)
+    return json.dumps(data)
+
+
+def test_takes_what_the_receiver_counted() -> None:
+    down, up = parse(made())
+    assert (down.direction, up.direction) == ("server_to_client", "client_to_server")
+    # end.sum_received of both files
+    assert (down.payload_bytes, down.duration_s) == (14155776, 3.000878)
+    assert (up.payload_bytes, up.duration_s) == (14155776, 3.007064)
+    assert down.goodput_bit_s == pytest.approx(113246208 / 3.000878)
+    assert up.goodput_bit_s == pytest.approx(37660059.11)
+    assert up.extra == {
+        "iperf3_version": "iperf 3.18",
+        "iperf3_retransmits": 0,
+        "iperf3_sent_bytes": 14942208,
+        "iperf3_sender_congestion": "bbr",
+        "iperf3_receiver_congestion": "bbr",
+    }
+
+
+def test_reads_an_older_version() -> None:
+    down, up = parse(made("v3_12_server_to_client.json", "v3_12_client_to_server.json", 2))
+    assert (down.payload_bytes, down.extra["iperf3_version"]) == (2578972672, "iperf 3.12")
+    assert (up.payload_bytes, up.extra["iperf3_retransmits"]) == (5303173120, 2)
+
+
+def test_counts_the_time_that_the_end_queued_behind_the_data() -> None:
+    down, up = parse(made("ssh_server_to_client.json", "ssh_client_to_server.json", 2))
+    assert down.duration_s == 2.000641
+    # asked for 2 s, 3 blocks of 128 KiB arrived in 3.3 s
+    assert (up.payload_bytes, up.duration_s) == (3 * 131072, 3.319888)
+
+
+@pytest.mark.parametrize(
+    ("name", "because"),
+    [
+        ("busy.json", "client_to_server: iperf3: the server is busy running a test"),
+        ("refused.json", "client_to_server: iperf3: unable to connect to server.*Connection refused"),
+        ("server_killed.json", "client_to_server: iperf3: control socket has closed unexpectedly"),
+    ],
+)
+def test_names_the_error_that_iperf3_gives(name: str, because: str) -> None:
+    for rc in (0, 1):
+        refused(made(up=name, rc=rc), because)
+
+
+def test_refuses_json_that_is_cut_off() -> None:
+    text = fixture("iperf3", UP)
+    for length in (len(text) // 2, len(text) - 3):
+        refused(made(up=text[:length]), rf"not complete \({length} characters\)")
+    refused(made(up=""), r"not complete \(0 characters\)")
+
+
+def test_refuses_a_direction_that_failed_or_is_missing() -> None:
+    good = command("server_to_client", fixture("iperf3", DOWN))
+    late = command("client_to_server", "", rc=None, timed_out=True)
+    refused(record("iperf3", {"duration_s": 3}, good, late), "client_to_server: no end")
+    refused(record("iperf3", {"duration_s": 3}, good), "client_to_server: was not run")
+
+
+def set_in(path: str, value: Any) -> Change:
+    """Return a change of one value, `path` with dots."""
+    *parents, last = path.split(".")
+
+    def change(data: Any) -> None:
+        for key in parents:
+            data = data[int(key)] if key.isdigit() else data[key]
+        data[last] = value
+
+    return change
+
+
+def drop_interval(data: Any) -> None:
+    """Lose the second of three intervals."""
+    del data["intervals"][1]
+
+
+def drop_last_interval(data: Any) -> None:
+    """Lose the last of three intervals."""
+    data["intervals"].pop()
+
+
+@pytest.mark.parametrize(
+    ("change", "because"),
+    [
+        (set_in("start.version", "iperf 4.0"), "'iperf 4.0'; only that of iperf 3.x"),
+        (set_in("start.version", None), "None; only that of iperf 3.x"),
+        (set_in("end.sum_received", None), "end.sum_received"),
+        (set_in("intervals", []), "intervals: .*at least 1"),
+        (set_in("start.test_start.reverse", 1), "client_to_server: .*reverse=1"),
+        (set_in("start.test_start.bidir", 1), "bidir=1"),
+        (set_in("start.test_start.duration", 10), "asked for 10 s.* instead of 3 s"),
+        (set_in("start.test_start.omit", 1), "omitting 1 s"),
+        (set_in("start.test_start.protocol", "UDP"), "1 streams of UDP"),
+        (set_in("start.test_start.num_streams", 4), "4 streams of TCP"),
+        (set_in("end.sum_received.seconds", 2.4), "2.400 s, asked were 3 s"),
+        (set_in("end.sum_received.seconds", 13.1), "13.100 s, asked were 3 s"),
+        (set_in("end.sum_received.bits_per_second", 37660059 * 1.002), "14155776 bytes in 3.007064 s"),
+        (set_in("end.sum_received.bits_per_second", 37660059 * 0.998), "14155776 bytes in 3.007064 s"),
+        (set_in("end.sum_sent.bytes", 14155775), "14155776 bytes were received of 14155775"),
+        (set_in("end.sum_sent.bytes", 2 * 14942208), "add up to 14942208 bytes, the total is 29884416"),
+        (drop_interval, "do not cover 3 s"),
+        (drop_last_interval, "do not cover 3 s"),
+        (set_in("intervals.0.sum.start", 0.5), "do not cover 3 s"),
+    ],
+)
+def test_refuses(change: Change, because: str) -> None:
+    refused(made(up=changed(UP, change)), because)
+
+
+def test_refuses_a_transfer_of_nothing() -> None:
+    def nothing(data: Any) -> None:
+        data["end"]["sum_received"].update(bytes=0, bits_per_second=0)
+
+    refused(made(up=changed(UP, nothing)), "0 bytes were received")
+
+
+def test_adds_up_the_intervals_of_the_receiver_when_that_is_the_client() -> None:
+    refused(made(down=changed(DOWN, set_in("intervals.0.sum.bytes", 4587520 * 2))), "the total is 14155776")
+
+
+def test_refuses_directions_that_were_exchanged() -> None:
+    refused(made(UP, DOWN), "server_to_client: iperf3 ran with reverse=0")
+
+
+def test_refuses_json_that_is_not_an_object() -> None:
+    given = record("iperf3", {"duration_s": 3}, command("server_to_client", "[1]"))
+    refused(given, "server_to_client: output of None")
+
+
+def test_accepts_the_allowed_slack() -> None:
+    def short(data: Any) -> None:
+        received = data["end"]["sum_received"]
+        received.update(seconds=2.5, bits_per_second=received["bytes"] * 8 / 2.5)
+
+    assert parse(made(up=changed(UP, short)))[1].duration_s == 2.5
