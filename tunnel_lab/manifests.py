@@ -120,6 +120,8 @@ class Workload(Strict):
     """Units that serve it; their logs go into the record."""
     fresh: bool = False
     """Whether the server's units are started anew for every repeat."""
+    done_log: str | None = None
+    """A regular expression that the server's units log when they have counted the whole repeat."""
     params: Settings = Field(default_factory=dict)
     timeout_s: float
     """The longest that one repeat may take when the profile says nothing else."""

@@ -19,6 +19,7 @@ from typing import Literal, cast
 
 from pydantic import Field
 
+from tunnel_lab import accounting
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import ROLES, Strict
 from tunnel_lab.records import Command, Record
@@ -40,7 +41,7 @@ class Measurement(Strict):
     goodput_bit_s: float = Field(gt=0)
     """payload_bytes * 8 / duration_s"""
     extra: dict[str, float | int | str | None] = Field(default_factory=dict)
-    """Columns of this workload; the names begin with the workload's name."""
+    """Columns of this workload; the names begin with the workload's name or its program's."""
 
 
 Parser = Callable[[Record], list[Measurement]]
@@ -89,4 +90,5 @@ def evaluate(record: Record) -> tuple[str | None, list[Measurement]]:
     directions = [measurement.direction for measurement in found]
     if not found or len(set(directions)) < len(directions):
         return f"the parser of {record.cell.workload} must give one figure per direction, not {directions}", []
-    return None, found
+    unaccounted = accounting.problems(record, found)
+    return ("; ".join(unaccounted), []) if unaccounted else (None, found)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tunnel_lab import gate
 from tunnel_lab.choices import Choices
 from tunnel_lab.errors import LabError, closest
 from tunnel_lab.manifests import Catalog, Settings, Strict
@@ -36,6 +37,10 @@ class Cell(Strict):
     """The units that carry the tunnel and serve the workload; their logs go into the record."""
     fresh_units: list[str] = Field(default_factory=list)
     """The server's units that are started anew before each repeat."""
+    done_log: str | None = None
+    """What the server's units log when they have counted the whole repeat."""
+    compresses: bool
+    """Whether less may travel over the link than the payload."""
     timeout_s: float
 
 
@@ -70,6 +75,23 @@ class Plan(Strict):
     def workloads(self) -> dict[str, Settings]:
         """{workload: parameters} of the planned cells."""
         return {cell.workload: cell.params for cell in self.cells.values()}
+
+
+def describe(plan: Plan) -> str:
+    """Return the plan as text: its cells with every setting that is not empty, then the order of the repeats."""
+    lines = [
+        f"profile {plan.profile}, {plan.repeats} repeats, seed {plan.seed}: "
+        f"{len(plan.steps)} measurements of {len(plan.cells)} cells",
+        "",
+    ]
+    for cell in plan.cells.values():
+        lines.append(cell.id + (f"   INSECURE: {cell.insecure}" if cell.insecure else ""))
+        for label, settings in (("tunnel", cell.tunnel_settings), ("workload", cell.params)):
+            shown = " ".join(f"{key}={value}" for key, value in settings.items() if value not in ("", 0, None, []))
+            lines += [f"    {label}: {shown}"] if shown else []
+    lines += ["", "order:"]
+    lines += [f"  {step.order:>4}  {step.cell} r{step.repeat}" for step in plan.steps]
+    return "\n".join(lines)
 
 
 def cell_ids(catalog: Catalog) -> list[str]:
@@ -139,6 +161,7 @@ def _cell(
 ) -> Cell:
     tunnel, workload, variant = catalog.tunnels[parts[0]], catalog.workloads[parts[2]], parts[1]
     override = choices.lab_override.get(tunnel.name, {})
+    settings = tunnel.resolve(variant, override)
     units: dict[Literal["server", "client"], list[str]] = {"server": [], "client": []}
     for host, found in units.items():
         if host in tunnel.units:
@@ -149,7 +172,7 @@ def _cell(
         tunnel=tunnel.name,
         variant=variant,
         workload=workload.name,
-        tunnel_settings=tunnel.resolve(variant, override),
+        tunnel_settings=settings,
         override=override,
         insecure=tunnel.insecure(variant),
         params=params,
@@ -159,6 +182,8 @@ def _cell(
         interface=tunnel.interface,
         units=units,
         fresh_units=workload.server_units if workload.fresh else [],
+        done_log=workload.done_log,
+        compresses=bool(gate.expression(tunnel.compresses, settings)),
         timeout_s=choices.lab_timeout_s or workload.timeout_s,
     )
 

@@ -95,6 +95,16 @@ class Stored(BaseModel):
             raise from_validation(str(path), error) from error
 
 
+class LinkSeen(Strict):
+    """The link's part in one repeat."""
+
+    interfaces: dict[Host, str] = Field(default_factory=dict)
+    """The link's interface on each host."""
+    before: dict[str, Any] = Field(default_factory=dict)
+    """The emulator's own counters: `{emulator: relay, ...}` as in tunnel_lab.relay.status, or tc's text."""
+    after: dict[str, Any] = Field(default_factory=dict)
+
+
 class Record(Stored):
     """One repeat of one cell."""
 
@@ -112,6 +122,7 @@ class Record(Stored):
     before: dict[Host, Observation] = Field(default_factory=dict)
     after: dict[Host, Observation] = Field(default_factory=dict)
     commands: list[Command] = Field(default_factory=list)
+    link: LinkSeen = LinkSeen()
 
     @property
     def overhead_s(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -9,10 +10,11 @@ from ansible.plugins.action import ActionBase
 
 from tunnel_lab import gate, manifests
 from tunnel_lab.errors import LabError
+from tunnel_lab.link import manage
 
 
 class ActionModule(ActionBase):
-    """`lab_gate: {cell, server, client}` with both hosts' observations; returns `negotiated`."""
+    """`lab_gate: {home, cell, server, client}` with both hosts' observations; returns `negotiated` and the `link`'s counters."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -28,9 +30,10 @@ class ActionModule(ActionBase):
             unit = tunnel.units.get(host, "").format(variant=cell["variant"])
             logs[host] = self._task.args[host]["logs"].get(unit, "")
         try:
+            state = manage.statistics(Path(self._task.args["home"]))
             negotiated, problems = gate.check(tunnel, cell["tunnel_settings"], logs)
         except LabError as error:
             raise AnsibleActionFail(str(error)) from None
         if problems:
             raise AnsibleActionFail("the tunnel is not what its variant says: " + "; ".join(problems))
-        return {"changed": False, "negotiated": negotiated}
+        return {"changed": False, "negotiated": negotiated, "link": state}

@@ -1,6 +1,6 @@
 """Check all lab_* variables and turn them into a plan; runs on the controller, touches nothing.
 
-Returns `plan`, `choices`, `home` (the lab's private directory), `packages` (everything that any cell needs
+Returns `plan`, `shown` (the plan as text), `choices`, `home` (the lab's private directory), `packages` (everything that any cell needs
 on a host) and `link` (the emulated link, or None).
 """
 
@@ -35,6 +35,7 @@ class ActionModule(ActionBase):
         kinds = [*catalog.tunnels.values(), *catalog.workloads.values()]
         return {
             "changed": False,
+            "shown": plan.describe(made),
             "plan": made.model_dump(mode="json"),
             "tunnels": made.tunnels,
             "workloads": made.workloads,

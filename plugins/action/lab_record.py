@@ -12,6 +12,7 @@ from ansible.utils.display import Display
 
 from tunnel_lab import progress
 from tunnel_lab.errors import LabError
+from tunnel_lab.link import manage
 from tunnel_lab.records import Record
 
 
@@ -25,9 +26,19 @@ class ActionModule(ActionBase):
         """Write `raw/<cell>.r<repeat>.json`."""
         args = dict(self._task.args)
         directory = Path(args.pop("run_dir"))
-        failures = [f"{host}: {text}" for host, text in args.pop("failures").items() if text]
+        hosts_of: dict[str, list[str]] = {}
+        for host, text in args.pop("failures").items():
+            if text:
+                hosts_of.setdefault(text.removeprefix("Cell | "), []).append(host)
+        failures = [f"{text} [{' and '.join(hosts)}]" for text, hosts in hosts_of.items()]
+        link = args.pop("link")
         begun = progress.last_finished(directory)
         try:
+            args["link"] = {
+                "interfaces": link["interfaces"],
+                "before": link["before"],
+                "after": manage.statistics(Path(link["home"])),
+            }
             record = Record.model_validate(
                 {
                     **{key: value for key, value in args.items() if value},

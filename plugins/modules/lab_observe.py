@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -21,6 +22,13 @@ options:
   ping:
     description: An address that must answer; its round trip goes into the observation.
     type: str
+  until_log:
+    description: Look only when a log of C(units) shows this regular expression, or C(timeout_s) is over.
+    type: str
+  timeout_s:
+    description: How long to wait for C(until_log).
+    type: float
+    default: 30
 author: tunnel-lab
 """
 
@@ -54,6 +62,13 @@ def log_of(unit):
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+def wait(units, pattern, timeout_s):
+    """Return when a log shows `pattern`, or when the time is over: whether it matters is not known here."""
+    end = time.monotonic() + timeout_s
+    while not any(re.search(pattern, log_of(unit), re.MULTILINE) for unit in units) and time.monotonic() < end:
+        time.sleep(0.05)
+
+
 def output(argv, may_fail=False):
     """Return what a command printed."""
     return subprocess.run(argv, capture_output=True, text=True, check=not may_fail, timeout=30).stdout
@@ -62,14 +77,21 @@ def output(argv, may_fail=False):
 def main():
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"units": {"type": "list", "elements": "str", "default": []}, "ping": {"type": "str"}},
+        argument_spec={
+            "units": {"type": "list", "elements": "str", "default": []},
+            "ping": {"type": "str"},
+            "until_log": {"type": "str"},
+            "timeout_s": {"type": "float", "default": 30.0},
+        },
         supports_check_mode=True,
     )
     target = module.params["ping"]
-    # three echoes, 50 ms apart; a lost one is no failure, no answer at all is
-    ping = output(["ping", "-n", "-c", "3", "-i", "0.05", "-W", "3", target], may_fail=True) if target else ""
-    if target and " 0 received" in ping:
+    # one answer is enough; until it comes, another echo every second
+    ping = output(["ping", "-n", "-c", "1", "-w", "5", target], may_fail=True) if target else ""
+    if target and " 1 received" not in ping:
         module.fail_json(msg="{} does not answer through the tunnel: {}".format(target, " ".join(ping.split())))
+    if module.params["until_log"]:
+        wait(module.params["units"], module.params["until_log"], module.params["timeout_s"])
     observation = {
         "at": round(time.time(), 6),
         "counters": counters(),

@@ -84,9 +84,7 @@ def log_of(unit):
 
 def listening(port):
     """Return whether a TCP socket listens on `port`."""
-    shown = subprocess.run(
-        ["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True, timeout=10
-    )
+    shown = subprocess.run(["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True, timeout=10)
     return bool(shown.stdout.strip())
 
 
