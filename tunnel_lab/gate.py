@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-from jinja2 import TemplateError
+from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Evidence, Settings, Tunnel
 
-_JINJA = SandboxedEnvironment()
+_JINJA = SandboxedEnvironment(undefined=StrictUndefined)
 
 
 def expression(text: str, settings: Settings) -> object:
     """Evaluate a manifest's Jinja expression over a variant's settings; LabError when it is not one."""
     try:
-        return _JINJA.compile_expression(text, undefined_to_none=False)(**settings)
+        value: object = _JINJA.compile_expression(text, undefined_to_none=False)(**settings)
+        # an undefined name alone complains only when it is used
+        return str(value) if isinstance(value, Undefined) else value
     except (TemplateError, TypeError) as error:
         raise LabError(f"the expression '{text}' of a tunnel.yml: {error}") from error
 
@@ -42,7 +44,5 @@ def check(tunnel: Tunnel, settings: Settings, logs: dict[str, str]) -> tuple[dic
 
 def _last(evidence: Evidence, log: str) -> str | None:
     """Return the group of the last match; a group that took no part is an empty string."""
-    found = None
-    for found in re.finditer(evidence.pattern, log, re.MULTILINE):
-        pass
-    return None if found is None else found[1] or ""
+    found = list(re.finditer(evidence.pattern, log, re.MULTILINE))
+    return (found[-1][1] or "") if found else None

@@ -6,11 +6,12 @@ There is no other list of them.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from tunnel_lab.errors import LabError, closest, from_validation
 
@@ -59,6 +60,17 @@ class Evidence(Strict):
     """A regular expression with one group, searched in the log of the host's unit; its last match counts."""
     expect: str | None = None
     """A Jinja expression over the settings; a result of None means: record it, expect nothing."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _has_one_group(cls, value: str) -> str:
+        try:
+            groups = re.compile(value).groups
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        if groups != 1:
+            raise ValueError(f"needs one group, has {groups}")
+        return value
 
 
 class Tunnel(Strict):

@@ -17,12 +17,23 @@ from ansible.plugins.action import ActionBase
 
 
 def started(pid: int) -> str | None:
-    """Return when process `pid` began, in clock ticks since boot, or None when there is no such process."""
+    """Return when process `pid` began, in clock ticks since boot, or None when there is no such process any more."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return stat.rsplit(")", 1)[1].split()[19]
+    fields = stat.rsplit(")", 1)[1].split()
+    return None if fields[0] in "ZX" else fields[19]  # a zombie has ended, and may stay one for ever
+
+
+def living_holder(text: str) -> dict[str, Any] | None:
+    """Return whom the lock's `text` names, or None when that is nobody or a process that has ended."""
+    try:
+        holder: dict[str, Any] = json.loads(text)
+        now = started(holder["pid"])
+        return holder if now is not None and now == holder["started"] else None
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 class ActionModule(ActionBase):
@@ -42,14 +53,10 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"{path}: cannot be written; another user's lab made it. Run as root.") from None
         with os.fdopen(handle, "r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            try:
-                holder = json.loads(lock.read() or "{}")
-            except ValueError:
-                holder = {}
-            alive = holder and started(holder["pid"]) == holder["started"]
-            if alive and holder["pid"] != pid:
+            holder = living_holder(lock.read())
+            if holder and holder["pid"] != pid:
                 raise AnsibleActionFail(
-                    f"the lab '{holder['lab']}' is running on this machine (ansible-playbook, pid {holder['pid']}); "
+                    f"the lab '{holder.get('lab')}' runs on this machine (ansible-playbook, pid {holder['pid']}); "
                     "two at a time would measure each other. Wait for it, or stop it."
                 )
             lock.seek(0)

@@ -43,6 +43,7 @@ class Sum(BaseModel):
     bytes: int
     bits_per_second: float
     retransmits: int | None = None
+    omitted: bool = False
 
 
 class Interval(BaseModel):
@@ -70,17 +71,19 @@ class Output(BaseModel):
 
 def parse(record: Record) -> list[Measurement]:
     """Return one measurement per direction; BadOutput when one of them cannot be trusted."""
-    asked_s = float(record.cell.params["duration_s"])
-    return [_direction(record, name, asked_s) for name in REVERSE]
+    return [_direction(record, name) for name in REVERSE]
 
 
-def _direction(record: Record, name: Direction, asked_s: float) -> Measurement:
+def _direction(record: Record, name: Direction) -> Measurement:
+    asked_s, omit_s = float(record.cell.params["duration_s"]), int(record.cell.params["omit_s"])
     version, output = _read(record, name)
     got, sent = output.end.sum_received, output.end.sum_sent
-    _check_asked(name, output.start.test_start, asked_s)
+    _check_asked(name, output.start.test_start, asked_s, omit_s)
     _check_duration(name, got, asked_s)
     _check_rate(name, got)
-    if not 0 < got.bytes <= sent.bytes:
+    # what was under way when the omitted seconds ended was sent before the count and arrived within it
+    under_way = sum(interval.sum.bytes for interval in output.intervals if interval.sum.omitted)
+    if not 0 < got.bytes <= sent.bytes + under_way:
         raise BadOutput(f"{name}: {got.bytes} bytes were received of {sent.bytes} sent")
     _check_intervals(name, output, asked_s)
     return Measurement(
@@ -130,12 +133,13 @@ def _error(text: str) -> str | None:
     return str(data["error"]) if isinstance(data, dict) and data.get("error") else None
 
 
-def _check_asked(name: Direction, test: Asked, asked_s: float) -> None:
+def _check_asked(name: Direction, test: Asked, asked_s: float, omit_s: int) -> None:
     if test.reverse != REVERSE[name] or test.bidir:
         raise BadOutput(f"{name}: iperf3 ran with reverse={test.reverse}, bidir={test.bidir}")
-    if test.duration != asked_s or test.omit:
+    if (test.duration, test.omit) != (asked_s, omit_s):
         raise BadOutput(
-            f"{name}: iperf3 was asked for {test.duration} s, omitting {test.omit} s, instead of {asked_s:g} s"
+            f"{name}: iperf3 was asked for {test.duration} s after {test.omit} s that do not count, "
+            f"instead of {asked_s:g} s after {omit_s} s"
         )
     if test.protocol != "TCP" or test.num_streams != 1:
         raise BadOutput(f"{name}: iperf3 ran {test.num_streams} streams of {test.protocol}, not one of TCP")
@@ -170,7 +174,9 @@ def _check_intervals(name: Direction, output: Output, asked_s: float) -> None:
 
     The last few blocks can fall between the last interval and the end.
     """
-    seconds = [interval.sum for interval in output.intervals]
+    seconds = [interval.sum for interval in output.intervals if not interval.sum.omitted]
+    if not seconds:
+        raise BadOutput(f"{name}: no interval counts, all are omitted")
     gaps = [after.start - before.end for before, after in itertools.pairwise(seconds)]
     covered = seconds[-1].end - asked_s
     if abs(seconds[0].start) > 0.01 or any(abs(gap) > 0.01 for gap in gaps) or covered < -max(0.5, 0.05 * asked_s):

@@ -8,16 +8,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import HOSTS, LINK, looks, stamp
 
 from tunnel_lab import choices, manifests, plan
 from tunnel_lab.plan import Step
-from tunnel_lab.records import Command, LinkState, Record, Run, raw_path
+from tunnel_lab.records import Command, LinkSeen, LinkState, Record, Run, raw_path
 
 ROOT = Path(__file__).resolve().parents[2]
+RUN_START = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 PIPE = """
 description: a tunnel of the tests
@@ -33,6 +36,7 @@ variants:
     insecure: breakable (SWEET32)
   oldest: {extends: small_old}
 units: {server: "pipe@{variant}.service"}
+compresses: compress
 """
 
 PARSER = '''
@@ -51,7 +55,8 @@ def parse(record):
 ROLES = {
     "tunnel_none/tunnel.yml": "{description: bare, target: {address: '{server_address}'}, variants: {bare: {}}}",
     "tunnel_pipe/tunnel.yml": PIPE,
-    "workload_iperf3/workload.yml": "{description: d, service_port: 5201, timeout_s: 60, params: {duration_s: 10}}",
+    "workload_iperf3/workload.yml": "{description: d, service_port: 5201, timeout_s: 60, params: {duration_s: 10}, "
+    "server_units: [iperf3.service], fresh: true, done_log: the end}",
     "workload_copy/workload.yml": "{description: d, service_port: 22, timeout_s: 60, params: {size_bytes: 1000}}",
     "workload_iperf3/parser.py": PARSER,
     "workload_copy/parser.py": PARSER,
@@ -86,6 +91,12 @@ def figure(duration_s: float, direction: str = "server_to_client", **extra: Any)
     return {"direction": direction, "payload_bytes": 1_000_000, "duration_s": duration_s, "extra": extra}
 
 
+def payload_of(output: Any) -> dict[str, int]:
+    """Return the bytes of each direction that an output claims, nothing for one that is not to be trusted."""
+    figures = output if isinstance(output, list) else []
+    return {each["direction"]: each["payload_bytes"] for each in figures if "direction" in each}
+
+
 @dataclass
 class StoredRun:
     """A run on disk, and its records one by one."""
@@ -102,20 +113,25 @@ class StoredRun:
         return raw_path(self.path, self.step(cell, repeat))
 
     def record(self, step: Step, output: Any, **changes: Any) -> Record:
-        """Make the record of `step`; `output` is what its command printed."""
+        """Make the record of `step`, a minute after the one before; `output` is what its command printed."""
         text = output if isinstance(output, str) else json.dumps(output)
-        command = Command(
-            name="go", argv=["go"], rc=0, stdout=text, stderr="", started_at="2026-01-02T03:04:05Z", elapsed_s=2.0
-        )
+        turn = RUN_START + timedelta(minutes=step.order)
+        start, end = turn + timedelta(seconds=1), turn + timedelta(seconds=3)
+        command = Command(name="go", argv=["go"], rc=0, stdout=text, stderr="", started_at=stamp(start), elapsed_s=2.0)
+        cell = self.run.plan.cells[step.cell]
+        before, after = looks(payload_of(output), [LINK, cell.interface or LINK], start, end)
         content: dict[str, Any] = {
             "run_id": self.run.run_id,
             "step": step,
-            "cell": self.run.plan.cells[step.cell],
+            "cell": cell,
             "status": "ok",
-            "started_at": f"2026-01-02T03:{step.order:02}:05.000+00:00",
+            "started_at": stamp(turn),
             "wall_s": 3.5,
             "negotiated": {"server.cipher": "AES-256-GCM"},
             "commands": [command],
+            "before": before,
+            "after": after,
+            "link": LinkSeen(interfaces=dict.fromkeys(HOSTS, LINK)),
         }
         return Record(**{**content, **changes})
 

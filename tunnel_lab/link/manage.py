@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from tunnel_lab.errors import LabError
 from tunnel_lab.link import netem
@@ -53,21 +53,27 @@ def up(spec: LinkSpec, home: Path) -> tuple[bool, State]:
 
 def down(home: Path) -> bool:
     """Remove the link, whatever made it; return whether there was one. Safe to repeat."""
-    state = read(home)
-    if state is None:
-        return False
-    _remove(state, home)
+    try:
+        state = read(home)
+    except LabError:
+        # which of the two it was is not known; the directory is named after the lab
+        _end_relay(home)
+        netem.down(home.name)
+    else:
+        if state is None:
+            return False
+        _remove(state, home)
     (home / "link.json").unlink()
     return True
 
 
 def read(home: Path) -> State | None:
-    """Return what `link.json` says, None when there is none; one that cannot be read counts as another link."""
+    """Return what `link.json` says, None when there is none; a LabError when it cannot be read."""
     try:
         return State.model_validate_json((home / "link.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise LabError(f"{home / 'link.json'}: cannot be read: {error}. Run playbooks/teardown.yml.") from error
 
 
@@ -85,8 +91,10 @@ def statistics(home: Path) -> dict[str, object]:
         return {}
     if state.emulator == "netem":
         return {"emulator": "netem", "tc": netem.statistics(state.spec)}
-    status = Status.read(home / "relay.json")
-    return {"emulator": "relay", **asdict(status)}
+    try:
+        return {"emulator": "relay", **asdict(Status.read(home / "relay.json"))}
+    except (OSError, ValueError) as error:
+        raise LabError(f"the relay does not tell its state: {error}") from error
 
 
 def _emulator(spec: LinkSpec) -> Emulator:
@@ -151,8 +159,12 @@ def _relay_pid(home: Path) -> int | None:
 
 def _remove(state: State, home: Path) -> None:
     if state.emulator == "netem":
-        netem.down(state.spec)
-        return
+        netem.down(state.spec.name)
+    else:
+        _end_relay(home)
+
+
+def _end_relay(home: Path) -> None:
     pid = _relay_pid(home)
     if pid is None:
         return

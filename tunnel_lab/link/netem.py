@@ -22,13 +22,13 @@ _IN_FLIGHT_PACKETS = 10_000_000
 """netem's own limit counts packets under way and would throttle rate x delay at its default of 1000."""
 
 
-def namespace(spec: LinkSpec) -> str:
-    """Return the name of the middle hop's namespace."""
-    return f"tunnellab-{spec.name}-wan"
+def namespace(name: str) -> str:
+    """Return the name of the middle hop's namespace in the lab called `name`."""
+    return f"tunnellab-{name}-wan"
 
 
-def _path(spec: LinkSpec) -> Path:
-    return Path("/run/netns") / namespace(spec)
+def _path(name: str) -> Path:
+    return Path("/run/netns") / namespace(name)
 
 
 def available() -> bool:
@@ -54,19 +54,20 @@ def shaping(spec: LinkSpec, device: str) -> list[list[str]]:
 
 def up(spec: LinkSpec) -> None:
     """Make the link; LabError when a command fails, and then nothing is left."""
+    middle = _path(spec.name)
     try:
-        run(["ip", "netns", "add", namespace(spec)])
-        run(["ip", "link", "add", "bridge", "type", "bridge", "stp_state", "0", "mcast_snooping", "0"], _path(spec))
+        run(["ip", "netns", "add", namespace(spec.name)])
+        run(["ip", "link", "add", "bridge", "type", "bridge", "stp_state", "0", "mcast_snooping", "0"], middle)
         for side, end in (("server", spec.server), ("client", spec.client)):
             _port(spec, f"to-{side}", end)
-        run(["ip", "link", "set", "bridge", "up"], _path(spec))
+        run(["ip", "link", "set", "bridge", "up"], middle)
     except LabError:
-        down(spec)
+        down(spec.name)
         raise
 
 
 def _port(spec: LinkSpec, device: str, end: End) -> None:
-    middle = _path(spec)
+    middle = _path(spec.name)
     here = ["ip", "link", "add", device, "mtu", str(spec.mtu), "type", "veth"]
     run([*here, "peer", "name", spec.interface, "mtu", str(spec.mtu), "netns", str(end.pid)], middle)
     run(["ip", "link", "set", device, "master", "bridge", "up"], middle)
@@ -77,17 +78,17 @@ def _port(spec: LinkSpec, device: str, end: End) -> None:
         run(command, middle)
 
 
-def down(spec: LinkSpec) -> None:
-    """Remove the middle hop, and with it both hosts' interfaces. Nothing to remove is fine."""
-    if _path(spec).exists():
-        run(["ip", "netns", "del", namespace(spec)])
+def down(name: str) -> None:
+    """Remove the middle hop of the lab called `name`, and with it both hosts' interfaces. Nothing to remove is fine."""
+    if _path(name).exists():
+        run(["ip", "netns", "del", namespace(name)])
 
 
 def running(spec: LinkSpec) -> bool:
     """Return whether the middle hop is there."""
-    return _path(spec).exists()
+    return _path(spec.name).exists()
 
 
 def statistics(spec: LinkSpec) -> str:
     """Return what tc counts on the middle hop: packets, drops, backlog of each direction."""
-    return run(["tc", "-s", "qdisc", "show"], _path(spec))
+    return run(["tc", "-s", "qdisc", "show"], _path(spec.name))
