@@ -7,8 +7,9 @@ cd "$(dirname "$0")"
 fail() { echo "setup: $*" >&2; exit 1; }
 
 # 1. this machine
+[ -r /etc/os-release ] || fail "this is not a Linux distribution; the local lab needs Debian 12/13 or Ubuntu"
 # shellcheck disable=SC1091
-. /etc/os-release 2>/dev/null || fail "this is not Linux; the local lab needs Debian 12/13 or Ubuntu"
+. /etc/os-release
 case " ${ID:-} ${ID_LIKE:-} " in
   *" debian "* | *" ubuntu "*) ;;
   *) fail "${PRETTY_NAME:-this system} is not supported as the lab's own machine; use Debian 12/13 or Ubuntu" ;;
@@ -20,7 +21,7 @@ wanted="podman crun mmdebstrap debian-archive-keyring openssh-client iproute2 ip
 for python in python3 python3.14 python3.13 python3.12 python3.11 none; do
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
 done
-[ "$python" != none ] || fail "Python 3.11 or newer is needed; $(python3 --version 2>&1 || echo 'none') was found"
+[ "$python" != none ] || fail "Python 3.11 or newer is needed; $(python3 --version 2>/dev/null || echo none) was found"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || wanted="$wanted python3-venv"
 missing=""
 for package in $wanted; do

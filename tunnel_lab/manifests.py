@@ -145,6 +145,13 @@ class Catalog(Strict):
     tunnels: dict[str, Tunnel]
     workloads: dict[str, Workload]
 
+    @property
+    def packages(self) -> list[str]:
+        """The packages that any of them needs on a host, sorted."""
+        kinds = [tunnel.packages for tunnel in self.tunnels.values()]
+        kinds += [workload.packages for workload in self.workloads.values()]
+        return sorted({package for packages in kinds for package in packages})
+
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read one YAML mapping; any problem is a LabError that names the file and the line."""

@@ -14,7 +14,7 @@ from tunnel_lab.link import manage
 
 
 class ActionModule(ActionBase):
-    """`lab_gate: {home, cell, server, client}` with both hosts' observations; returns `negotiated` and the `link`'s counters."""
+    """`lab_gate: {home, cell, server, client}`, the hosts' observations; returns `negotiated`, `link` (counters)."""
 
     TRANSFERS_FILES = False
     _requires_connection = False

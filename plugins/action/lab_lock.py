@@ -51,7 +51,7 @@ class ActionModule(ActionBase):
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except PermissionError:
             raise AnsibleActionFail(f"{path}: cannot be written; another user's lab made it. Run as root.") from None
-        with os.fdopen(handle, "r+") as lock:
+        with os.fdopen(handle, "r+", errors="replace") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             holder = living_holder(lock.read())
             if holder and holder["pid"] != pid:

@@ -1,7 +1,7 @@
 """Check all lab_* variables and turn them into a plan; runs on the controller, touches nothing.
 
-Returns `plan`, `shown` (the plan as text), `choices`, `home` (the lab's private directory), `packages` (everything that any cell needs
-on a host) and `link` (the emulated link, or None).
+Returns `plan`, `shown` (the plan as text), `choices`, `home` (the lab's private directory), `packages`
+(everything that any cell needs on a host) and `link` (the emulated link, or None).
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class ActionModule(ActionBase):
             made = plan.build(catalog, chosen, server)
         except LabError as error:
             raise AnsibleActionFail(str(error)) from None
-        kinds = [*catalog.tunnels.values(), *catalog.workloads.values()]
         return {
             "changed": False,
             "shown": plan.describe(made),
@@ -41,6 +40,6 @@ class ActionModule(ActionBase):
             "workloads": made.workloads,
             "choices": chosen.model_dump(mode="json"),
             "home": str(manifests.ROOT / ".lab" / chosen.lab_name),
-            "packages": sorted({package for kind in kinds for package in kind.packages}),
+            "packages": catalog.packages,
             "link": chosen.lab_link.resolved() if chosen.lab_link else None,
         }

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ def relay(home: Path, *argv: str) -> Iterator[subprocess.Popen[bytes]]:
     given = argv or (f"--pid-file={home / 'relay.pid'}",)
     with subprocess.Popen([sys.executable, "-c", SLEEP, *given]) as process:
         (home / "relay.pid").write_text(f"{process.pid}\n")
+        while given[0].encode() not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            time.sleep(0.001)  # it has been started, but is not itself yet
         try:
             yield process
         finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import command, fixture, parse, record, refused
+from builders import captured, command, fixture, parse, record, refused
 
 from tunnel_lab.records import Record
 
@@ -20,7 +20,7 @@ def made(down: str = DOWN, up: str = UP, duration_s: float = 3, rc: int = 0) -> 
     texts = [text if text.startswith("{") or not text else fixture("iperf3", text) for text in (down, up)]
     return record(
         "iperf3",
-        {"duration_s": duration_s},
+        {"duration_s": duration_s, "omit_s": 0},
         command("server_to_client", texts[0]),
         command("client_to_server", texts[1], rc=rc),
     )
@@ -86,8 +86,8 @@ def test_refuses_json_that_is_cut_off() -> None:
 def test_refuses_a_direction_that_failed_or_is_missing() -> None:
     good = command("server_to_client", fixture("iperf3", DOWN))
     late = command("client_to_server", "", rc=None, timed_out=True)
-    refused(record("iperf3", {"duration_s": 3}, good, late), "client_to_server: no end")
-    refused(record("iperf3", {"duration_s": 3}, good), "client_to_server: was not run")
+    refused(record("iperf3", {"duration_s": 3, "omit_s": 0}, good, late), "client_to_server: no end")
+    refused(record("iperf3", {"duration_s": 3, "omit_s": 0}, good), "client_to_server: was not run")
 
 
 def set_in(path: str, value: Any) -> Change:
@@ -122,7 +122,7 @@ def drop_last_interval(data: Any) -> None:
         (set_in("start.test_start.reverse", 1), "client_to_server: .*reverse=1"),
         (set_in("start.test_start.bidir", 1), "bidir=1"),
         (set_in("start.test_start.duration", 10), "asked for 10 s.* instead of 3 s"),
-        (set_in("start.test_start.omit", 1), "omitting 1 s"),
+        (set_in("start.test_start.omit", 1), "asked for 3 s after 1 s that do not count, instead of 3 s after 0 s"),
         (set_in("start.test_start.protocol", "UDP"), "1 streams of UDP"),
         (set_in("start.test_start.num_streams", 4), "4 streams of TCP"),
         (set_in("end.sum_received.seconds", 2.4), "2.400 s, asked were 3 s"),
@@ -156,7 +156,7 @@ def test_refuses_directions_that_were_exchanged() -> None:
 
 
 def test_refuses_json_that_is_not_an_object() -> None:
-    given = record("iperf3", {"duration_s": 3}, command("server_to_client", "[1]"))
+    given = record("iperf3", {"duration_s": 3, "omit_s": 0}, command("server_to_client", "[1]"))
     refused(given, "server_to_client: output of None")
 
 
@@ -166,3 +166,65 @@ def test_accepts_the_allowed_slack() -> None:
         received.update(seconds=2.5, bits_per_second=received["bytes"] * 8 / 2.5)
 
     assert parse(made(up=changed(UP, short)))[1].duration_s == 2.5
+
+
+def without_slow_start(down: Change | None = None, up: Change | None = None, omit_s: int = 3) -> Record:
+    """A record of 10 s that count after 3 s that do not, over the bare link."""
+    texts = []
+    for name, change in (("server_to_client", down), ("client_to_server", up)):
+        data = json.loads(captured(f"iperf3.omit.{name}.json"))
+        if change:
+            change(data)
+        texts.append(command(name, json.dumps(data)))
+    return record("iperf3", {"duration_s": 10, "omit_s": omit_s}, *texts)
+
+
+def omit(*which: int) -> Change:
+    """Return a change that makes only these intervals omitted ones."""
+
+    def change(data: Any) -> None:
+        for number, interval in enumerate(data["intervals"]):
+            interval["sum"]["omitted"] = number in which
+
+    return change
+
+
+def test_omitted_seconds_do_not_count() -> None:
+    down, up = parse(without_slow_start())
+    assert (down.payload_bytes, down.duration_s) == (119537664, 9.999968)
+    # 1048576 bytes more than were sent meanwhile: they were under way when the count began
+    assert (up.payload_bytes, up.duration_s, up.extra["iperf3_sent_bytes"]) == (121110528, 10.137733, 120061952)
+    assert up.goodput_bit_s == pytest.approx(95572079.48)
+
+
+def test_no_more_arrives_than_was_sent_and_under_way() -> None:
+    under_way = 9175040 + 10092544 + 13631488
+
+    def received(more: int) -> Change:
+        def change(data: Any) -> None:
+            end = data["end"]["sum_received"]
+            end["bytes"] = 120061952 + under_way + more
+            end["bits_per_second"] = end["bytes"] * 8 / end["seconds"]
+
+        return change
+
+    assert parse(without_slow_start(up=received(0)))[1].payload_bytes == 120061952 + under_way
+    refused(without_slow_start(up=received(1)), "bytes were received of 120061952 sent")
+
+
+@pytest.mark.parametrize(
+    ("which", "because"),
+    [
+        ((), "do not cover 10 s without a gap: 0.00-1.00, 1.00-2.00, 2.00-3.00, 0.00-1.00"),
+        ((0, 1, 2, 3), "do not cover 10 s"),
+        ((0, 1, 2, 7), "do not cover 10 s"),
+        (range(13), "no interval counts, all are omitted"),
+    ],
+)
+def test_intervals_that_count_are_those_after_the_omitted(which: Any, because: str) -> None:
+    refused(without_slow_start(down=omit(*which)), f"server_to_client: .*{because}")
+
+
+@pytest.mark.parametrize("omit_s", [0, 2, 4])
+def test_other_omission_than_was_asked_for_is_refused(omit_s: int) -> None:
+    refused(without_slow_start(omit_s=omit_s), f"after 3 s that do not count, instead of 10 s after {omit_s} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -54,6 +55,11 @@ def test_cell_is_fully_resolved(make_plan: MakePlan) -> None:
     assert cell.units["server"] == ["pipe@oldest.service"]
     bare = plan.cells[BARE]
     assert (bare.target_address, bare.target_port, bare.override) == ("192.0.2.1", 5201, {})
+    assert bare.units == {"server": ["iperf3.service"], "client": []}
+    assert (bare.fresh_units, bare.done_log) == (["iperf3.service"], "the end")
+    assert (cell.fresh_units, cell.done_log) == ([], None)
+    assert (cell.interface, bare.interface) == ("pipe0", None)
+    assert (cell.compresses, bare.compresses) == (True, False)
     assert plan.tunnels == {"pipe": {"oldest": cell.tunnel_settings}, "none": {"bare": {}}}
     assert plan.workloads == {"copy": {"size_bytes": 1000}, "iperf3": {"duration_s": 10}}
 
@@ -62,6 +68,20 @@ def test_parameters_and_limit_come_from_the_user(make_plan: MakePlan) -> None:
     plan = make_plan(lab_params={"copy": {"size_bytes": 5}}, lab_timeout_s=1)
     assert plan.cells["pipe.plain.copy"].params == {"size_bytes": 5}
     assert {cell.timeout_s for cell in plan.cells.values()} == {1}
+
+
+def test_units_are_started_anew_only_where_the_workload_wants_it(roles: Path, make_plan: MakePlan) -> None:
+    path = roles / "workload_iperf3" / "workload.yml"
+    path.write_text(path.read_text().replace("fresh: true", "fresh: false"))
+    bare = make_plan().cells[BARE]
+    assert (bare.units["server"], bare.fresh_units) == (["iperf3.service"], [])
+
+
+def test_units_of_the_tunnel_come_before_those_of_the_workload(make_plan: MakePlan) -> None:
+    """The gate reads the log of the tunnel's; the workload's are its own."""
+    cell = make_plan().cells["pipe.small.iperf3"]
+    assert cell.units == {"server": ["pipe@small.service", "iperf3.service"], "client": []}
+    assert cell.fresh_units == ["iperf3.service"]
 
 
 def test_user_variant_is_a_cell_like_others(make_plan: MakePlan) -> None:
