@@ -29,11 +29,11 @@ def check(tunnel: Tunnel, settings: Settings, logs: dict[str, str]) -> tuple[dic
     `logs` is {host: the log of the tunnel's unit there}.
     """
     negotiated, problems = {}, []
-    for evidence in tunnel.evidence:
-        name = f"{evidence.host}.{evidence.name}"
-        value = _last(evidence, logs.get(evidence.host, ""))
+    for host, evidence in ((host, evidence) for evidence in tunnel.evidence for host in evidence.hosts):
+        name = f"{host}.{evidence.name}"
+        value = _last(evidence, logs.get(host, ""))
         if value is None:
-            problems.append(f"{name} is not in the log of the {evidence.host}'s {tunnel.name}")
+            problems.append(f"{name} is not in the log of the {host}'s {tunnel.name}")
             continue
         negotiated[name] = value
         expected = expression(evidence.expect, settings) if evidence.expect else None

@@ -55,7 +55,8 @@ class Evidence(Strict):
     """One fact read back from a running tunnel, and what the variant's settings say it must be."""
 
     name: str
-    host: Literal["server", "client"]
+    hosts: list[Literal["server", "client"]] = Field(min_length=1)
+    """Where it must be found."""
     pattern: str
     """A regular expression with one group, searched in the log of the host's unit; its last match counts."""
     expect: str | None = None

@@ -85,9 +85,9 @@ def test_wrong_user_variants(roles: Path, variants: Any, said: list[str]) -> Non
     [
         ("colour: red\n", ["colour", "not permitted", "'red'"]),
         ("  x: [\n", ["not valid YAML", "line"]),
-        ("evidence: [{name: a, host: client, pattern: '('}]\n", ["evidence.0.pattern: not a regular", "got '('"]),
-        ("evidence: [{name: a, host: client, pattern: b}]\n", ["evidence.0.pattern: needs one group", "got 'b'"]),
-        ("evidence: [{name: a, host: router, pattern: b}]\n", ["evidence.0.host", "'router'"]),
+        ("evidence: [{name: a, hosts: [client], pattern: '('}]\n", ["evidence.0.pattern: not a regular", "got '('"]),
+        ("evidence: [{name: a, hosts: [client], pattern: b}]\n", ["evidence.0.pattern: needs one group", "got 'b'"]),
+        ("evidence: [{name: a, hosts: [router], pattern: b}]\n", ["evidence.0.hosts.0", "'router'"]),
     ],
 )
 def test_wrong_manifest_names_its_file(roles: Path, text: str, said: list[str]) -> None:
