@@ -29,7 +29,7 @@ def check(tunnel: Tunnel, settings: Settings, logs: dict[str, str]) -> tuple[dic
     `logs` is {host: the log of the tunnel's unit there}.
     """
     negotiated, problems = {}, []
-    for host, evidence in ((host, evidence) for evidence in tunnel.evidence for host in evidence.hosts):
+    for host, evidence in [(host, each) for each in tunnel.evidence for host in each.hosts]:
         name = f"{host}.{evidence.name}"
         value = _last(evidence, logs.get(host, ""))
         if value is None:

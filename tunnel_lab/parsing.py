@@ -19,7 +19,7 @@ from typing import Literal, cast
 
 from pydantic import Field
 
-from tunnel_lab import accounting
+from tunnel_lab import accounting, pace
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import ROLES, Strict
 from tunnel_lab.records import Command, Record
@@ -90,5 +90,6 @@ def evaluate(record: Record) -> tuple[str | None, list[Measurement]]:
     directions = [measurement.direction for measurement in found]
     if not found or len(set(directions)) < len(directions):
         return f"the parser of {record.cell.workload} must give one figure per direction, not {directions}", []
-    unaccounted = accounting.problems(record, found)
+    late = pace.problem(record.link)
+    unaccounted = accounting.problems(record, found) + ([late] if late else [])
     return ("; ".join(unaccounted), []) if unaccounted else (None, found)

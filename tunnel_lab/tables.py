@@ -18,6 +18,7 @@ import pandas as pd
 
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
+from tunnel_lab.pace import pace
 from tunnel_lab.parsing import evaluate
 from tunnel_lab.plan import Cell, Step
 from tunnel_lab.records import Record, Run, raw_path
@@ -29,8 +30,10 @@ LINK = ["lab", "provider", "link_emulator", *LINK_NUMBERS]
 """What says over which link a figure was measured; empty numbers for a real network."""
 CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
 """What says which cell a figure belongs to; figures that differ in one of these are never averaged."""
+LINK_SEEN = ["link_late_share", "link_dropped_frames"]
+"""How the relay kept its pace in a repeat; empty with another emulator."""
 STEP = ["direction", "repeat", "order", "status", "reason", "started_at"]
-FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure"]
+FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure", *LINK_SEEN]
 PREFIXES = ("negotiated.", "server.", "client.", "git_commit")
 """How the columns after those of the workloads begin, in their order."""
 
@@ -124,6 +127,9 @@ def _rows_of_record(record: Record) -> list[Row]:
         "overhead_s": record.overhead_s,
         **{f"negotiated.{key}": value for key, value in record.negotiated.items()},
     }
+    kept = pace(record.link)
+    if kept is not None:
+        shared |= dict(zip(LINK_SEEN, (kept.late_share, kept.dropped_queue), strict=True))
     if reason is not None:
         return [{**shared, "reason": " ".join(reason.split()) or "no reason was given"}]
     return [{**found.extra, **shared, **found.model_dump(exclude={"extra"})} for found in figures]

@@ -95,7 +95,8 @@ def main():
     observation = {
         "at": round(time.time(), 6),
         "counters": counters(),
-        "sockets": output(["ss", "-tunapimOe"]),
+        # ss pads every line to the width of the widest
+        "sockets": "\n".join(line.rstrip() for line in output(["ss", "-tunapimOe"]).splitlines()),
         "logs": {unit: log_of(unit) for unit in module.params["units"]},
         "ping": ping,
     }

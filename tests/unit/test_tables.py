@@ -48,7 +48,7 @@ def test_columns_are_in_their_order(make_run: Make) -> None:
     stored.write(lambda step: [figure(1.0, copy_retries=1, copy_cpu_pct=2.5)])
     columns = list(tables.collect([stored.path])[0].columns)
     assert columns[:8] == ["run_id", *tables.LINK]
-    rest = columns[columns.index("insecure") + 1 :]
+    rest = columns[columns.index(tables.LINK_SEEN[-1]) + 1 :]
     hosts = [f"{host}.{key}" for host in ("server", "client") for key in ("aes", "cpus", "host", "kernel", "load")]
     assert rest == ["copy_cpu_pct", "copy_retries", "negotiated.server.cipher", *hosts, "git_commit"]
 
