@@ -40,14 +40,13 @@ def begin(run_of: dict[str, Any], results: Path = RESULTS) -> Path:
 
 def controller() -> dict[str, Any]:
     """Describe the machine that runs the playbooks."""
-    status = _git("status", "--porcelain")
+    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
     return {
         "kernel": platform.release(),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "ansible_core": importlib.metadata.version("ansible-core"),
-        "git_commit": _git("rev-parse", "HEAD"),
-        "git_dirty": None if status is None else bool(status),
+        "git_commit": f"{commit}-dirty" if changes else commit,
     }
 
 

@@ -32,12 +32,17 @@ class ActionModule(ActionBase):
                 hosts_of.setdefault(text.removeprefix("Cell | "), []).append(host)
         failures = [f"{text} [{' and '.join(hosts)}]" for text, hosts in hosts_of.items()]
         link = args.pop("link")
+        after: dict[str, Any] = {}
+        try:
+            after = manage.statistics(Path(link["home"]))
+        except LabError as error:
+            failures.append(str(error))
         begun = progress.last_finished(directory)
         try:
             args["link"] = {
                 "interfaces": link["interfaces"],
                 "before": link["before"],
-                "after": manage.statistics(Path(link["home"])),
+                "after": after,
             }
             record = Record.model_validate(
                 {

@@ -191,7 +191,10 @@ def test_kernel_without_netem_is_told(home: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "[1]", json.dumps({"schema_version": 9})])
-def test_relay_that_does_not_tell_its_state_is_an_error_of_the_lab(home: Path, content: str | None) -> None:
+def test_relay_that_does_not_tell_its_state_is_an_error_of_the_lab(
+    home: Path, content: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manage, "running", lambda *_: True)
     store(home)
     if content is not None:
         (home / "relay.json").write_text(content)
@@ -199,7 +202,15 @@ def test_relay_that_does_not_tell_its_state_is_an_error_of_the_lab(home: Path, c
         manage.statistics(home)
 
 
+@pytest.mark.parametrize("emulator", ["relay", "netem"])
+def test_link_that_has_ended_is_told(home: Path, emulator: Emulator) -> None:
+    store(home, emulator)
+    with pytest.raises(LabError, match=rf"the link is gone, its {emulator} has ended. Run lab.yml again"):
+        manage.statistics(home)
+
+
 def test_statistics_of_netem_are_the_words_of_tc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manage, "running", lambda *_: True)
     monkeypatch.setattr(netem, "statistics", lambda _: "qdisc netem 1: Sent 5 bytes")
     store(home, "netem")
     assert manage.statistics(home) == {"emulator": "netem", "tc": "qdisc netem 1: Sent 5 bytes"}

@@ -53,7 +53,7 @@ def test_begin_keeps_the_controllers_environment(run_of: dict[str, Any], tmp_pat
     controller = Run.read(progress.begin(run_of, tmp_path / "r") / "run.json").environment["controller"]
     assert controller["cpus"] == os.cpu_count()
     assert controller["kernel"] == os.uname().release
-    assert set(controller) == {"kernel", "cpus", "python", "ansible_core", "git_commit", "git_dirty"}
+    assert set(controller) == {"kernel", "cpus", "python", "ansible_core", "git_commit"}
 
 
 def test_latest_is_the_newest(run_of: dict[str, Any], tmp_path: Path) -> None:
@@ -87,10 +87,9 @@ def test_begin_refuses_what_is_no_run(run_of: dict[str, Any], tmp_path: Path) ->
     assert not (tmp_path / "r").exists(), "and leaves nothing"
 
 
-def git_info(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+def git_commit(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(progress, "ROOT", checkout)
-    found = progress.controller()
-    return found["git_commit"], found["git_dirty"]
+    return progress.controller()["git_commit"]
 
 
 def test_commit_and_whether_something_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,16 +106,17 @@ def test_commit_and_whether_something_was_changed(tmp_path: Path, monkeypatch: p
             assert path.name == "roles"
             git("add", path.name)
     git("commit", "--quiet", "--message", "n")
-    assert git_info(tmp_path, monkeypatch) == (git("rev-parse", "HEAD"), False)
+    commit = git("rev-parse", "HEAD")
+    assert git_commit(tmp_path, monkeypatch) == commit
     (tmp_path / "new").write_text("")
-    assert git_info(tmp_path, monkeypatch)[1] is True
+    assert git_commit(tmp_path, monkeypatch) == f"{commit}-dirty"
 
 
 def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert git_info(tmp_path, monkeypatch) == (None, None), "no repository"
+    assert git_commit(tmp_path, monkeypatch) is None, "no repository"
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git_info(progress.RESULTS.parent, monkeypatch) == (None, None), "no program"
+    assert git_commit(progress.RESULTS.parent, monkeypatch) is None, "no program"
 
 
 def finish(stored: StoredRun, order: int, output: Any, /, **changes: Any) -> tuple[str, Record]:

@@ -89,6 +89,8 @@ def statistics(home: Path) -> dict[str, object]:
     state = read(home)
     if state is None:
         return {}
+    if not running(state, home):
+        raise LabError(f"the link is gone, its {state.emulator} has ended. Run lab.yml again, it makes the link anew.")
     if state.emulator == "netem":
         return {"emulator": "netem", "tc": netem.statistics(state.spec)}
     try:
