@@ -1,4 +1,5 @@
-# lab: set up, measure, collect · test: lint, types, unit tests, molecule · clean: undo the lab · distclean: also its caches
+# lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, relay and live tests
+# clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 # bytecode caching saves Ansible 0.8 s at each start
@@ -29,12 +30,12 @@ relay: .venv/.dev
 molecule: .venv/.dev
 	$(SUDO) env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/molecule test
 
-clean:
-	@if [ -x .venv/bin/ansible-playbook ]; then $(ANSIBLE) playbooks/teardown.yml $(ARGS); fi
+clean: .venv/.ready
+	@$(ANSIBLE) playbooks/teardown.yml $(ARGS)
 
-distclean: clean
-	@if [ -x .venv/bin/ansible-playbook ]; then $(ANSIBLE) playbooks/teardown.yml -e teardown_images=true $(ARGS); fi
-	$(SUDO) rm -rf .venv .lab .ansible
+distclean: .venv/.ready
+	@$(ANSIBLE) playbooks/teardown.yml -e teardown_images=true $(ARGS)
+	$(SUDO) rm -rf .venv .ansible tunnel_lab.egg-info
 
 .venv/.ready: setup.sh requirements.txt constraints.txt pyproject.toml
 	@./setup.sh && touch $@

@@ -41,6 +41,7 @@ if [ -n "$missing" ]; then
 fi
 
 # 3. the virtual environment
+echo "setup: Python packages into .venv"
 extra=""
 [ "${1:-}" = "--dev" ] && extra="-r requirements-dev.txt"
 [ -x .venv/bin/python ] || "$python" -m venv .venv || fail "the virtual environment could not be made"

@@ -63,7 +63,6 @@ class Choices(Strict):
     lab_link: Link | None = None
     lab_image: Image = Image()
     lab_sysctls: dict[str, str | int] = Field(default_factory=dict)
-    lab_force: bool = False
 
     @field_validator("lab_select", mode="before")
     @classmethod

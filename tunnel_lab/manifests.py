@@ -35,7 +35,7 @@ class Variant(Strict):
     extends: str | None = None
     settings: Settings = Field(default_factory=dict)
     insecure: str | None = None
-    """Why nobody should use this outside a lab; None when there is no such reason."""
+    """Why nobody should use this outside a lab; None: as what it extends, empty: no such reason."""
 
 
 VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
@@ -84,6 +84,8 @@ class Tunnel(Strict):
     interface: str | None = None
     """The tunnel's own network interface on both hosts, None for a tunnel without one."""
     defaults: Settings = Field(default_factory=dict)
+    choices: dict[str, list[str]] = Field(default_factory=dict)
+    """The only values that some settings may have."""
     variants: dict[VariantName, Variant]
     units: dict[Literal["server", "client"], str] = Field(default_factory=dict)
     """The systemd unit that carries the tunnel on each host; `{variant}` stands for the variant."""
@@ -110,15 +112,26 @@ class Tunnel(Strict):
                     raise LabError(
                         f"tunnel {self.name}, {source}: unknown setting '{key}'.{closest(key, self.defaults)}"
                     )
+                self._check_value(f"tunnel {self.name}, {source}", key, value)
                 merged[key] = value
         return merged
+
+    def _check_value(self, where: str, key: str, value: Any) -> None:
+        """A value has the type of the default (null stands for a number that is not set), and is one of the choices."""
+        default = self.defaults[key]
+        expected = int if default is None else type(default)
+        if type(value) is not expected and not (default is None and value is None):
+            raise LabError(f"{where}: {key} must be of type {expected.__name__}, it is {value!r}.")
+        if key in self.choices and value not in self.choices[key]:
+            allowed = ", ".join(repr(choice) for choice in self.choices[key])
+            raise LabError(f"{where}: {key} must be one of {allowed}, it is {value!r}.")
 
     def insecure(self, variant: str) -> str | None:
         """Return why `variant`, or one it extends, must not be used outside a lab."""
         chosen = self.variants[variant]
-        if chosen.insecure or chosen.extends is None:
-            return chosen.insecure
-        return self.insecure(chosen.extends)
+        if chosen.insecure is None and chosen.extends is not None:
+            return self.insecure(chosen.extends)
+        return chosen.insecure or None
 
 
 class Workload(Strict):

@@ -77,8 +77,8 @@ class Plan(Strict):
         return {cell.workload: cell.params for cell in self.cells.values()}
 
 
-def describe(plan: Plan) -> str:
-    """Return the plan as text: its cells with every setting that is not empty, then the order of the repeats."""
+def describe(plan: Plan, catalog: Catalog) -> str:
+    """Return the plan as text: its cells with what differs from the tunnel's defaults, then the order of the repeats."""
     lines = [
         f"profile {plan.profile}, {plan.repeats} repeats, seed {plan.seed}: "
         f"{len(plan.steps)} measurements of {len(plan.cells)} cells",
@@ -86,9 +86,11 @@ def describe(plan: Plan) -> str:
     ]
     for cell in plan.cells.values():
         lines.append(cell.id + (f"   INSECURE: {cell.insecure}" if cell.insecure else ""))
-        for label, settings in (("tunnel", cell.tunnel_settings), ("workload", cell.params)):
-            shown = " ".join(f"{key}={value}" for key, value in settings.items() if value not in ("", 0, None, []))
-            lines += [f"    {label}: {shown}"] if shown else []
+        defaults = catalog.tunnels[cell.tunnel].defaults
+        chosen = {key: value for key, value in cell.tunnel_settings.items() if value != defaults[key]}
+        for label, settings in (("tunnel", chosen), ("override", cell.override), ("workload", cell.params)):
+            if settings:
+                lines.append(f"    {label}: " + " ".join(f"{key}={value}" for key, value in settings.items()))
     lines += ["", "order:"]
     lines += [f"  {step.order:>4}  {step.cell} r{step.repeat}" for step in plan.steps]
     return "\n".join(lines)
@@ -194,6 +196,10 @@ def _params(catalog: Catalog, name: str, given: dict[str, Any]) -> Settings:
     for key in given:
         if key not in known:
             raise LabError(f"lab_params.{name}: unknown parameter '{key}'.{closest(key, known)}")
+        if not isinstance(given[key], int | float) or isinstance(given[key], bool) or given[key] < 0:
+            raise LabError(f"lab_params.{name}: {key} must be a number, 0 or more; it is {given[key]!r}.")
+        if isinstance(known[key], int) and not isinstance(given[key], int):
+            raise LabError(f"lab_params.{name}: {key} must be a whole number, it is {given[key]!r}.")
     return {**known, **given}
 
 

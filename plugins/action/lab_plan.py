@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(error)) from None
         return {
             "changed": False,
-            "shown": plan.describe(made),
+            "shown": plan.describe(made, catalog),
             "plan": made.model_dump(mode="json"),
             "tunnels": made.tunnels,
             "workloads": made.workloads,

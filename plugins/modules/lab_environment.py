@@ -123,9 +123,11 @@ def main():
         "image": read("/etc/tunnel-lab-image"),
         "packages": versions(module.params["packages"]),
         "sysctls": {name: sysctl(name) for name in SYSCTLS},
-        "qdiscs": output(["tc", "-s", "qdisc", "show"]),
-        "addresses": output(["ip", "-details", "address", "show"]),
-        "offloads": output(["ethtool", "-k", interface]) if interface else None,
+        "network": {
+            "qdiscs": output(["tc", "-s", "qdisc", "show"]),
+            "addresses": output(["ip", "-details", "address", "show"]),
+            "offloads": output(["ethtool", "-k", interface]) if interface else None,
+        },
     }
     environment.update(cpu())
     if interface:

@@ -27,8 +27,8 @@ def test_select_is_a_list_or_a_string(given: Any) -> None:
 
 
 def test_strings_of_the_command_line_are_converted() -> None:
-    chosen = choose(lab_repeats="3", lab_seed="7", lab_force="true", lab_timeout_s="1.5")
-    assert (chosen.lab_repeats, chosen.lab_seed, chosen.lab_force, chosen.lab_timeout_s) == (3, 7, True, 1.5)
+    chosen = choose(lab_repeats="3", lab_seed="7", lab_timeout_s="1.5")
+    assert (chosen.lab_repeats, chosen.lab_seed, chosen.lab_timeout_s) == (3, 7, 1.5)
     assert choose(lab_link={"rtt_ms": "80", "rate_mbit": "100"}).lab_link == Link(rtt_ms=80, rate_mbit=100)
 
 
