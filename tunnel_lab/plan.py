@@ -78,7 +78,7 @@ class Plan(Strict):
 
 
 def describe(plan: Plan, catalog: Catalog) -> str:
-    """Return the plan as text: its cells with what differs from the tunnel's defaults, then the order of the repeats."""
+    """Return the plan as text: its cells with what differs from the tunnel's defaults, then the order."""
     lines = [
         f"profile {plan.profile}, {plan.repeats} repeats, seed {plan.seed}: "
         f"{len(plan.steps)} measurements of {len(plan.cells)} cells",
@@ -193,13 +193,13 @@ def _cell(
 def _params(catalog: Catalog, name: str, given: dict[str, Any]) -> Settings:
     _known("lab_params", {name: given}, catalog.workloads)
     known = catalog.workloads[name].params
-    for key in given:
+    for key, value in given.items():
         if key not in known:
             raise LabError(f"lab_params.{name}: unknown parameter '{key}'.{closest(key, known)}")
-        if not isinstance(given[key], int | float) or isinstance(given[key], bool) or given[key] < 0:
-            raise LabError(f"lab_params.{name}: {key} must be a number, 0 or more; it is {given[key]!r}.")
-        if isinstance(known[key], int) and not isinstance(given[key], int):
-            raise LabError(f"lab_params.{name}: {key} must be a whole number, it is {given[key]!r}.")
+        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+            raise LabError(f"lab_params.{name}: {key} must be a number, 0 or more; it is {value!r}.")
+        if isinstance(known[key], int) and not isinstance(value, int):
+            raise LabError(f"lab_params.{name}: {key} must be a whole number, it is {value!r}.")
     return {**known, **given}
 
 

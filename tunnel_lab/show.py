@@ -22,12 +22,10 @@ def summary(table: pd.DataFrame) -> None:
     """Print a summary table, one block for each link."""
     width = WIDTH if not sys.stdout.isatty() else None
     console = Console(width=width, markup=False, emoji=False, highlight=False)
-    print(
-        "S: server, C: client; n repeats; cv: standard deviation / mean; s: of one measurement; overhead: the lab's own"
-    )
     for link, rows in table.groupby(LINK, dropna=False, sort=False):
         print(_title(dict(zip(LINK, link, strict=True))))
         console.print(_block(rows))
+    print("S server, C client; n repeats; cv standard deviation / mean; overhead: the lab's own time per repeat")
 
 
 def _title(link: dict[str, Any]) -> str:

@@ -1,0 +1,82 @@
+"""Values of settings and parameters that the hosts' programs would choke on are refused by the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tunnel_lab import choices, manifests, plan
+from tunnel_lab.errors import LabError
+
+
+def planned(**variables: Any) -> plan.Plan:
+    """Plan the project's own cells."""
+    chosen = choices.from_variables({"lab_name": "test", "lab_provider": "local", **variables})
+    return plan.build(manifests.load(extra_variants=chosen.lab_variants), chosen, "192.0.2.1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"sndbuf": "lots"}, "tunnel openvpn, lab_override: sndbuf must be of type int, it is 'lots'."),
+        ({"sndbuf": True}, "tunnel openvpn, lab_override: sndbuf must be of type int, it is True."),
+        ({"mssfix": "1400"}, "tunnel openvpn, lab_override: mssfix must be of type int, it is '1400'."),
+        ({"fast_io": 1}, "tunnel openvpn, lab_override: fast_io must be of type bool, it is 1."),
+        (
+            {"extra_options": "ping 1"},
+            "tunnel openvpn, lab_override: extra_options must be of type list, it is 'ping 1'.",
+        ),
+        ({"proto": "tpc"}, "tunnel openvpn, lab_override: proto must be one of 'udp', 'tcp', it is 'tpc'."),
+    ],
+)
+def test_wrong_setting_is_one_clear_sentence(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(LabError) as error:
+        planned(lab_override={"openvpn": settings})
+    assert str(error.value) == said
+
+
+def test_number_that_is_not_set_can_be_set_and_unset() -> None:
+    cells = planned(lab_override={"openvpn": {"mssfix": 0}}).cells
+    assert cells["openvpn.modern_udp.iperf3"].tunnel_settings["mssfix"] == 0
+    cells = planned(lab_override={"openvpn": {"mssfix": None}}).cells
+    assert cells["openvpn.published_tcp.redis_sync"].tunnel_settings["mssfix"] is None
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"redis_sync": {"dataset_bytes": "many"}}, "lab_params.redis_sync: dataset_bytes must be a number"),
+        ({"redis_sync": {"dataset_bytes": 1.5}}, "lab_params.redis_sync: dataset_bytes must be a whole number"),
+        ({"iperf3": {"duration_s": -1}}, "lab_params.iperf3: duration_s must be a number, 0 or more; it is -1."),
+        ({"iperf2": {"duration_s": True}}, "lab_params.iperf2: duration_s must be a number, 0 or more; it is True."),
+    ],
+)
+def test_wrong_parameter_is_one_clear_sentence(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        planned(lab_params=params)
+
+
+def test_every_variant_of_the_project_passes_its_own_checks() -> None:
+    for tunnel in manifests.load().tunnels.values():
+        for variant in tunnel.variants:
+            assert tunnel.resolve(variant).keys() == tunnel.defaults.keys()
+        for key, allowed in tunnel.choices.items():
+            assert tunnel.defaults[key] in allowed
+
+
+def test_variant_can_say_that_it_is_not_insecure() -> None:
+    variants = {
+        "openvpn": {"mine": {"extends": "published_tcp", "settings": {"cipher": "AES-256-GCM"}, "insecure": ""}}
+    }
+    cells = planned(lab_variants=variants, lab_select="openvpn.mine.iperf3,openvpn.published_tcp.iperf3").cells
+    assert cells["openvpn.mine.iperf3"].insecure is None
+    assert cells["openvpn.published_tcp.iperf3"].insecure == "BF-CBC has 64-bit blocks (SWEET32)"
+
+
+def test_plan_as_text_shows_zeros_that_were_chosen_and_the_override() -> None:
+    made = planned(lab_select="openvpn.published_tcp.redis_sync", lab_override={"openvpn": {"sndbuf": 0}})
+    text = plan.describe(made, manifests.load())
+    assert "    override: sndbuf=0\n" in text
+    assert "reneg_bytes=0" in text
+    assert "fast_io" not in text
