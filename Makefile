@@ -1,7 +1,7 @@
 # lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, relay and live tests
 # clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
-SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
+SUDO := $(if $(filter-out 0,$(shell id -u)),$(shell command -v sudo))
 # bytecode caching saves Ansible 0.8 s at each start
 unexport PYTHONDONTWRITEBYTECODE
 ANSIBLE := $(SUDO) .venv/bin/ansible-playbook

@@ -67,9 +67,13 @@ class Choices(Strict):
     @field_validator("lab_select", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return [part.strip() for part in value.split(",") if part.strip()]
-        return value
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list):
+            return value
+        named = [part.strip() for part in parts if isinstance(part, str) and part.strip()]
+        if not named:
+            raise ValueError("names no cell; leave it out for the profile's own selection")
+        return named
 
     @property
     def profile(self) -> Profile:

@@ -122,6 +122,8 @@ class Tunnel(Strict):
         expected = int if default is None else type(default)
         if type(value) is not expected and not (default is None and value is None):
             raise LabError(f"{where}: {key} must be of type {expected.__name__}, it is {value!r}.")
+        if isinstance(value, int) and value < 0:
+            raise LabError(f"{where}: {key} must not be negative, it is {value!r}.")
         if key in self.choices and value not in self.choices[key]:
             allowed = ", ".join(repr(choice) for choice in self.choices[key])
             raise LabError(f"{where}: {key} must be one of {allowed}, it is {value!r}.")
@@ -149,8 +151,21 @@ class Workload(Strict):
     done_log: str | None = None
     """A regular expression that the server's units log when they have counted the whole repeat."""
     params: Settings = Field(default_factory=dict)
-    timeout_s: float
-    """The longest that one repeat may take when the profile says nothing else."""
+    limits: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """The least and the most that a parameter may be."""
+    timeout_s: float | str
+    """The longest that one command may take, in seconds, or a Jinja expression over the parameters for it."""
+
+    def check_value(self, key: str, value: Any) -> None:
+        """Refuse a value that is not a number as its default is one, or not within its limits, with a LabError."""
+        where = f"lab_params.{self.name}"
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise LabError(f"{where}: {key} must be a number, it is {value!r}.")
+        if isinstance(self.params[key], int) and not isinstance(value, int):
+            raise LabError(f"{where}: {key} must be a whole number, it is {value!r}.")
+        least, most = self.limits.get(key, (0, float("inf")))
+        if not least <= value <= most:
+            raise LabError(f"{where}: {key} must be from {least:g} to {most:g}, it is {value!r}.")
 
 
 class Catalog(Strict):
@@ -187,6 +202,13 @@ def _load(model: type[M], path: Path, name: str) -> M:
         raise from_validation(str(path), error) from error
 
 
+def provider(name: str, roles: Path = ROLES) -> None:
+    """Raise a LabError when there is no provider of this name."""
+    known = [path.name.removeprefix("provider_") for path in roles.glob("provider_*")]
+    if name not in known:
+        raise LabError(f"lab_provider: '{name}' does not exist.{closest(name, known)}")
+
+
 def load(roles: Path = ROLES, extra_variants: dict[str, Any] | None = None) -> Catalog:
     """Read all manifests below `roles`; `extra_variants` ({tunnel: {name: variant}}) come from the user.
 
@@ -204,6 +226,8 @@ def load(roles: Path = ROLES, extra_variants: dict[str, Any] | None = None) -> C
         if name not in tunnels:
             raise LabError(f"lab_variants: no tunnel '{name}'.{closest(name, tunnels)}")
         tunnels[name] = _with_variants(tunnels[name], variants)
+        for variant in variants:
+            tunnels[name].resolve(variant)  # also when no cell of it is selected
     return Catalog(tunnels=tunnels, workloads=workloads)
 
 

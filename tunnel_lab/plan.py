@@ -126,7 +126,8 @@ def build(catalog: Catalog, choices: Choices, server_address: str) -> Plan:
     Raises LabError naming the variable and what exists when a choice names something unknown.
     """
     profile = choices.profile
-    ids = select(choices.lab_select or profile.select, cell_ids(catalog))
+    own = [f"{tunnel}.{variant}.*" for tunnel, variants in choices.lab_variants.items() for variant in variants]
+    ids = select(choices.lab_select or profile.select + own, cell_ids(catalog))
     _known("lab_override", choices.lab_override, catalog.tunnels)
     params = {
         name: _params(catalog, name, {**profile.params.get(name, {}), **choices.lab_params.get(name, {})})
@@ -186,7 +187,7 @@ def _cell(
         fresh_units=workload.server_units if workload.fresh else [],
         done_log=workload.done_log,
         compresses=bool(gate.expression(tunnel.compresses, settings)),
-        timeout_s=choices.lab_timeout_s or workload.timeout_s,
+        timeout_s=choices.lab_timeout_s or float(str(gate.expression(str(workload.timeout_s), params))),
     )
 
 
@@ -196,10 +197,7 @@ def _params(catalog: Catalog, name: str, given: dict[str, Any]) -> Settings:
     for key, value in given.items():
         if key not in known:
             raise LabError(f"lab_params.{name}: unknown parameter '{key}'.{closest(key, known)}")
-        if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
-            raise LabError(f"lab_params.{name}: {key} must be a number, 0 or more; it is {value!r}.")
-        if isinstance(known[key], int) and not isinstance(value, int):
-            raise LabError(f"lab_params.{name}: {key} must be a whole number, it is {value!r}.")
+        catalog.workloads[name].check_value(key, value)
     return {**known, **given}
 
 

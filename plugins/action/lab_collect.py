@@ -25,5 +25,6 @@ class ActionModule(ActionBase):
         )
         Display().display(done.stdout.rstrip())
         if done.returncode != 0:
-            raise AnsibleActionFail(done.stderr.strip() or f"collect.py ended with {done.returncode}")
+            incomplete = "not every planned repeat has a good record; the lines above say which and why"
+            raise AnsibleActionFail(done.stderr.strip() or incomplete)
         return {"changed": False}

@@ -48,9 +48,10 @@ class ActionModule(ActionBase):
         pid = os.getppid()  # this is a worker, its parent is ansible-playbook
         mine = {"pid": pid, "started": started(pid), "lab": (task_vars or {}).get("lab_name")}
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except PermissionError:
-            raise AnsibleActionFail(f"{path}: cannot be written; another user's lab made it. Run as root.") from None
+            # without O_CREAT where it exists: root may not create over a user's file in a sticky directory
+            handle = os.open(path, os.O_RDWR | (0 if path.exists() else os.O_CREAT), 0o666)
+        except OSError as error:
+            raise AnsibleActionFail(f"{path}: {error.strerror}. Run as root, as `make lab` does.") from None
         with os.fdopen(handle, "r+", errors="replace") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             holder = living_holder(lock.read())

@@ -25,11 +25,17 @@ class ActionModule(ActionBase):
         """Return the plan as plain data, or fail with the one message that says what to mend."""
         variables = task_vars or {}
         given = {k: self._templar.template(v) for k, v in variables.items() if k.startswith("lab_")}
-        server = variables["hostvars"].get("server", {}).get("link_address", "")
+        hosts = variables["hostvars"]
+        if not {"server", "client"} <= set(hosts):
+            sources = ", ".join(variables.get("ansible_inventory_sources") or []) or "none"
+            raise AnsibleActionFail(
+                f"the inventory ({sources}) has no hosts `server` and `client`. Choose a lab with -i."
+            )
         try:
             chosen = choices.from_variables(given)
             catalog = manifests.load(extra_variants=chosen.lab_variants)
-            made = plan.build(catalog, chosen, server)
+            manifests.provider(chosen.lab_provider)
+            made = plan.build(catalog, chosen, hosts["server"]["link_address"])
         except LabError as error:
             raise AnsibleActionFail(str(error)) from None
         return {

@@ -149,7 +149,7 @@ def test_lock_of_another_user_is_told(take: Take, path: Path, monkeypatch: pytes
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(AnsibleActionFail, match=re.escape(f"{path}: cannot be written") + ".*Run as root"):
+    with pytest.raises(AnsibleActionFail, match=re.escape(f"{path}: Permission denied") + ".*Run as root"):
         take()
 
 

@@ -27,6 +27,7 @@ def planned(**variables: Any) -> plan.Plan:
             {"extra_options": "ping 1"},
             "tunnel openvpn, lab_override: extra_options must be of type list, it is 'ping 1'.",
         ),
+        ({"sndbuf": -5}, "tunnel openvpn, lab_override: sndbuf must not be negative, it is -5."),
         ({"proto": "tpc"}, "tunnel openvpn, lab_override: proto must be one of 'udp', 'tcp', it is 'tpc'."),
     ],
 )
@@ -48,8 +49,13 @@ def test_number_that_is_not_set_can_be_set_and_unset() -> None:
     [
         ({"redis_sync": {"dataset_bytes": "many"}}, "lab_params.redis_sync: dataset_bytes must be a number"),
         ({"redis_sync": {"dataset_bytes": 1.5}}, "lab_params.redis_sync: dataset_bytes must be a whole number"),
-        ({"iperf3": {"duration_s": -1}}, "lab_params.iperf3: duration_s must be a number, 0 or more; it is -1."),
-        ({"iperf2": {"duration_s": True}}, "lab_params.iperf2: duration_s must be a number, 0 or more; it is True."),
+        ({"iperf3": {"duration_s": -1}}, "lab_params.iperf3: duration_s must be from 1 to 3600, it is -1."),
+        ({"iperf3": {"duration_s": 0}}, "lab_params.iperf3: duration_s must be from 1 to 3600, it is 0."),
+        (
+            {"redis_sync": {"compressibility": 7}},
+            "lab_params.redis_sync: compressibility must be from 0 to 1, it is 7.",
+        ),
+        ({"iperf2": {"duration_s": True}}, "lab_params.iperf2: duration_s must be a number, it is True."),
     ],
 )
 def test_wrong_parameter_is_one_clear_sentence(params: dict[str, Any], said: str) -> None:
@@ -80,3 +86,32 @@ def test_plan_as_text_shows_zeros_that_were_chosen_and_the_override() -> None:
     assert "    override: sndbuf=0\n" in text
     assert "reneg_bytes=0" in text
     assert "fast_io" not in text
+
+
+def test_time_limit_follows_the_parameters() -> None:
+    cells = planned(
+        lab_params={"iperf3": {"duration_s": 20, "omit_s": 2}, "redis_sync": {"dataset_bytes": 1_000_000}}
+    ).cells
+    assert cells["none.bare.iperf3"].timeout_s == 20 + 2 + 60
+    assert cells["none.bare.redis_sync"].timeout_s == 120 + 8, "a megabyte at a megabit per second, and two minutes"
+    assert planned(lab_timeout_s=5).cells["none.bare.iperf3"].timeout_s == 5
+
+
+def test_own_variant_is_measured_without_being_selected_and_checked_in_any_case() -> None:
+    mine = {"openvpn": {"mine": {"extends": "modern_tcp"}}}
+    assert "openvpn.mine.redis_sync" in planned(lab_variants=mine).cells
+    assert "openvpn.mine.redis_sync" not in planned(lab_variants=mine, lab_select="ssh.*.*").cells
+    with pytest.raises(LabError, match="no variant 'nosuch'"):
+        planned(lab_variants={"openvpn": {"mine": {"extends": "nosuch"}}}, lab_select="ssh.*.*")
+
+
+@pytest.mark.parametrize("nothing", ["", " , ", []])
+def test_selection_of_nothing_is_refused(nothing: Any) -> None:
+    with pytest.raises(LabError, match="lab_select: names no cell"):
+        planned(lab_select=nothing)
+
+
+def test_provider_that_does_not_exist_is_refused() -> None:
+    manifests.provider("local")
+    with pytest.raises(LabError, match=r"lab_provider: 'lokal' does not exist. Did you mean 'local'\?"):
+        manifests.provider("lokal")
