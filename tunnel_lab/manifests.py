@@ -120,7 +120,9 @@ class Tunnel(Strict):
         """A value has the type of the default (null stands for a number that is not set), and is one of the choices."""
         default = self.defaults[key]
         expected = int if default is None else type(default)
-        if type(value) is not expected and not (default is None and value is None):
+        # Ansible hands over subclasses of int and str; bool is one of int, but no number
+        fits = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
+        if not fits and not (default is None and value is None):
             raise LabError(f"{where}: {key} must be of type {expected.__name__}, it is {value!r}.")
         if isinstance(value, int) and value < 0:
             raise LabError(f"{where}: {key} must not be negative, it is {value!r}.")

@@ -37,6 +37,19 @@ def test_wrong_setting_is_one_clear_sentence(settings: dict[str, Any], said: str
     assert str(error.value) == said
 
 
+class TaggedInt(int):
+    """As Ansible hands over the numbers of -e and inventories."""
+
+
+class TaggedStr(str):
+    """Likewise."""
+
+
+def test_values_as_ansible_hands_them_over_are_taken() -> None:
+    cells = planned(lab_override={"openvpn": {"sndbuf": TaggedInt(7), "proto": TaggedStr("tcp")}}).cells
+    assert cells["openvpn.modern_udp.iperf3"].tunnel_settings["sndbuf"] == 7
+
+
 def test_number_that_is_not_set_can_be_set_and_unset() -> None:
     cells = planned(lab_override={"openvpn": {"mssfix": 0}}).cells
     assert cells["openvpn.modern_udp.iperf3"].tunnel_settings["mssfix"] == 0
