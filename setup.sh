@@ -36,7 +36,7 @@ if [ -n "$missing" ]; then
   fi
   echo "setup: installing$missing"
   # shellcheck disable=SC2086
-  { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
+  { $sudo apt-get update -qq && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $missing; } \
     >.setup.log 2>&1 || { tail -5 .setup.log >&2; fail "apt-get failed; all it said is in .setup.log"; }
   rm -f .setup.log
 fi
