@@ -60,6 +60,8 @@ class Choices(Strict):
     lab_override: dict[str, Settings] = Field(default_factory=dict)
     lab_seed: int = 2016
     lab_timeout_s: float | None = Field(default=None, gt=0)
+    lab_sampler: bool = True
+    """Whether each repeat's hosts are sampled; without, there is no reason beside a number."""
     lab_link: Link | None = None
     lab_image: Image = Image()
     lab_sysctls: dict[str, str | int] = Field(default_factory=dict)

@@ -148,6 +148,10 @@ class Workload(Strict):
     """The TCP port of the service on the server."""
     server_units: list[str] = Field(default_factory=list)
     """Units that serve it; their logs go into the record."""
+    client_units: list[str] = Field(default_factory=list)
+    """Units of the client, beside the commands of a repeat; their logs go into the record."""
+    early: bool = False
+    """Whether `tasks/early.yml` is run on both hosts before the tunnel is brought up."""
     fresh: bool = False
     """Whether the server's units are started anew for every repeat."""
     done_log: str | None = None

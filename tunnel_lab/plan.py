@@ -35,6 +35,10 @@ class Cell(Strict):
     interface: str | None = None
     units: dict[Literal["server", "client"], list[str]]
     """The units that carry the tunnel and serve the workload; their logs go into the record."""
+    tunnel_units: dict[Literal["server", "client"], str] = Field(default_factory=dict)
+    """The one of them that carries the tunnel, on each host that has one."""
+    early: bool = False
+    """Whether the workload has something to do before the tunnel is brought up."""
     fresh_units: list[str] = Field(default_factory=list)
     """The server's units that are started anew before each repeat."""
     done_log: str | None = None
@@ -165,11 +169,11 @@ def _cell(
     tunnel, workload, variant = catalog.tunnels[parts[0]], catalog.workloads[parts[2]], parts[1]
     override = choices.lab_override.get(tunnel.name, {})
     settings = tunnel.resolve(variant, override)
-    units: dict[Literal["server", "client"], list[str]] = {"server": [], "client": []}
-    for host, found in units.items():
-        if host in tunnel.units:
-            found.append(tunnel.units[host].format(variant=variant))
-    units["server"] += workload.server_units
+    served: dict[Literal["server", "client"], list[str]] = {
+        "server": workload.server_units,
+        "client": workload.client_units,
+    }
+    carriers = {host: unit.format(variant=variant) for host, unit in tunnel.units.items()}
     return Cell(
         id=".".join(parts),
         tunnel=tunnel.name,
@@ -183,7 +187,9 @@ def _cell(
         target_address=tunnel.target.address.format(server_address=server_address),
         target_port=tunnel.target.port or workload.service_port,
         interface=tunnel.interface,
-        units=units,
+        units={host: [*filter(None, [carriers.get(host)]), *units] for host, units in served.items()},
+        tunnel_units=carriers,
+        early=workload.early,
         fresh_units=workload.server_units if workload.fresh else [],
         done_log=workload.done_log,
         compresses=bool(gate.expression(tunnel.compresses, settings)),

@@ -20,7 +20,9 @@ from tunnel_lab.errors import LabError, from_validation
 from tunnel_lab.manifests import Strict
 from tunnel_lab.plan import Cell, Plan, Step
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE = (1, 2)
+"""Version 1 had no samples, qdiscs and starts of units; what it had means the same."""
 Host = Literal["server", "client"]
 Status = Literal["ok", "failed", "aborted", "not_possible"]
 M = TypeVar("M", bound="Stored")
@@ -51,9 +53,15 @@ class Observation(Strict):
     logs: dict[str, str] = Field(default_factory=dict)
     """{unit: what it wrote since it was started}"""
     sockets: str = ""
-    """`ss -tunapimOe` verbatim: buffers, congestion control, RTT, cwnd of every socket."""
+    """`ss -tunapimOe` verbatim: buffers, congestion control, RTT, cwnd of the lab's sockets."""
+    qdiscs: str = ""
+    """`tc -s qdisc show` verbatim."""
+    units: dict[str, float] = Field(default_factory=dict)
+    """{unit: when its main process was started, in seconds of the host's monotonic clock}"""
     ping: str = ""
     """`ping` verbatim, where the target can be pinged through the tunnel."""
+    samples: str = ""
+    """What the sampler wrote since the look before, as roles/host_base/files/sampler.py describes it."""
 
 
 class Stored(BaseModel):
@@ -87,8 +95,10 @@ class Stored(BaseModel):
         except ValueError as error:
             raise LabError(f"{path}: not complete JSON: {error}") from error
         version = data.get("schema_version") if isinstance(data, dict) else None
-        if version != SCHEMA_VERSION:
-            raise LabError(f"{path}: schema_version is {version!r}, this program reads {SCHEMA_VERSION}.")
+        if version not in READABLE:
+            raise LabError(
+                f"{path}: schema_version is {version!r}, this program reads {READABLE[0]} to {READABLE[-1]}."
+            )
         try:
             return cls.model_validate(data)
         except ValidationError as error:

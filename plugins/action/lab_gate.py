@@ -20,15 +20,14 @@ class ActionModule(ActionBase):
     _requires_connection = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Compare log and settings; the first of the cell's units is the tunnel's."""
+        """Compare the logs of the tunnel's units with its settings."""
         cell = self._task.args["cell"]
         tunnel = manifests.load().tunnels[cell["tunnel"]]
         logs = {}
         for host in ("server", "client"):
             if not self._task.args[host]:
                 raise AnsibleActionFail(f"the {host} did not get this far")
-            unit = tunnel.units.get(host, "").format(variant=cell["variant"])
-            logs[host] = self._task.args[host]["logs"].get(unit, "")
+            logs[host] = self._task.args[host]["logs"].get(cell["tunnel_units"].get(host, ""), "")
         try:
             state = manage.statistics(Path(self._task.args["home"]))
             negotiated, problems = gate.check(tunnel, cell["tunnel_settings"], logs)
