@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from tunnel_lab import show, tables
+from tunnel_lab import show, summary, tables
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import ROOT
 
@@ -63,10 +63,10 @@ def _collect(arguments: argparse.Namespace) -> int:
     runs, problems = tables.collect(run_dirs)
     for problem in problems:
         print(problem, file=sys.stderr)
-    summary = tables.summarise(runs)
+    summed = summary.summarise(runs)
     tables.write(runs, output / "runs.csv")
-    tables.write(summary, output / "summary.csv")
-    show.summary(summary)
+    tables.write(summed, output / "summary.csv")
+    show.summary(summed)
     show.drift(runs)
     show.failures(runs)
     print(output / "runs.csv", output / "summary.csv", sep="\n")

@@ -40,8 +40,15 @@ class Measurement(Strict):
     duration_s: float = Field(gt=0)
     goodput_bit_s: float = Field(gt=0)
     """payload_bytes * 8 / duration_s"""
+    carried_bytes: int | None = None
+    """Payload that the command moved in this direction, counted or not; None: payload_bytes."""
     extra: dict[str, float | int | str | None] = Field(default_factory=dict)
     """Columns of this workload; the names begin with the workload's name or its program's."""
+
+    @property
+    def carried(self) -> int:
+        """All payload that the command moved: what its CPU time is shared out over."""
+        return self.carried_bytes or self.payload_bytes
 
 
 Parser = Callable[[Record], list[Measurement]]

@@ -1,4 +1,4 @@
-"""From stored records to tables: runs (a row per repeat and direction), summary (a row per cell and direction).
+"""From stored records to the table of runs, a row per repeat and direction; and how tables are written.
 
 Everything here is offline and repeatable: no host is asked, and the same records give the same bytes.
 """
@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from tunnel_lab import why
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
 from tunnel_lab.pace import pace
@@ -26,14 +27,14 @@ from tunnel_lab.records import Record, Run, raw_path
 Row = dict[str, Any]
 
 LINK_NUMBERS = ["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
-LINK = ["lab", "provider", "link_emulator", *LINK_NUMBERS]
-"""What says over which link a figure was measured; empty numbers for a real network."""
+LINK = ["lab", "provider", "link_emulator", *LINK_NUMBERS, "sampler"]
+"""What says over which link and how a figure was measured; empty numbers for a real network."""
 CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
 """What says which cell a figure belongs to; figures that differ in one of these are never averaged."""
 LINK_SEEN = ["link_late_share", "link_dropped_frames"]
 """How the relay kept its pace in a repeat; empty with another emulator."""
 STEP = ["direction", "repeat", "order", "status", "reason", "started_at"]
-FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure", *LINK_SEEN]
+FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure", *LINK_SEEN, *why.COLUMNS]
 PREFIXES = ("negotiated.", "server.", "client.", "git_commit")
 """How the columns after those of the workloads begin, in their order."""
 
@@ -77,7 +78,7 @@ def read_run(run_dir: Path) -> Run:
 def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
     """Return at least one row for every planned repeat, whatever the files below raw/ look like."""
     planned = {raw_path(run_dir, step): step for step in run.plan.steps}
-    usable: dict[Path, list[Row]] = {}
+    usable: dict[Path, Record] = {}
     broken: dict[Path, str] = {}
     for path in sorted((run_dir / "raw").glob("*.json")):
         concerned = {path}
@@ -85,17 +86,20 @@ def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
             record = Record.read(path)
             concerned.add(raw_path(run_dir, record.step))
             _check(record, run, planned.get(path))
-            usable[path] = _rows_of_record(record)
+            usable[path] = record
         except LabError as error:
-            why = _why(error, path)
-            problems.append(f"{path}: {why}")
-            broken.update((found, f"{path.name}: {why}") for found in concerned - set(broken))
+            reason = _why(error, path)
+            problems.append(f"{path}: {reason}")
+            broken.update((found, f"{path.name}: {reason}") for found in concerned - set(broken))
+    rate = why.link_rate(run, usable.values())
     run_columns = _run_columns(run)
     cell_columns = {name: _cell_columns(cell) for name, cell in run.plan.cells.items()}
     return [
         {**row, **run_columns, **cell_columns[step.cell], "repeat": step.repeat, "order": step.order}
         for path, step in planned.items()
-        for row in usable.get(path) or [_row_without_record(broken.get(path))]
+        for row in (
+            _rows_of_record(run, usable[path], rate) if path in usable else [_row_without_record(broken.get(path))]
+        )
     ]
 
 
@@ -118,7 +122,7 @@ def _why(error: LabError, path: Path) -> str:
     return f"{first} (and {len(rest)} more)" if rest else first
 
 
-def _rows_of_record(record: Record) -> list[Row]:
+def _rows_of_record(run: Run, record: Record, rate_bit_s: float | None) -> list[Row]:
     reason, figures = evaluate(record)
     shared: Row = {
         "status": "failed" if reason is not None and record.status == "ok" else record.status,
@@ -132,7 +136,15 @@ def _rows_of_record(record: Record) -> list[Row]:
         shared |= dict(zip(LINK_SEEN, (kept.late_share, kept.dropped_queue), strict=True))
     if reason is not None:
         return [{**shared, "reason": " ".join(reason.split()) or "no reason was given"}]
-    return [{**found.extra, **shared, **found.model_dump(exclude={"extra"})} for found in figures]
+    return [
+        {
+            **found.extra,
+            **why.columns(run, record, found, rate_bit_s),
+            **shared,
+            **found.model_dump(exclude={"extra", "carried_bytes"}),
+        }
+        for found in figures
+    ]
 
 
 def _row_without_record(broken: str | None) -> Row:
@@ -149,6 +161,7 @@ def _run_columns(run: Run) -> Row:
         "lab": run.lab,
         "provider": run.provider,
         "link_emulator": run.link.emulator,
+        "sampler": bool(run.choices.get("lab_sampler", False)),
         "git_commit": run.environment.get("controller", {}).get("git_commit"),
         **{
             f"{host}.{key}": value
@@ -197,33 +210,6 @@ def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
     if types == {int}:
         return column.astype("Int64")
     return column.astype("float64") if types and types <= {int, float} else column
-
-
-def summarise(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return n, n_failed, median, min, max and spread for every cell and direction of a runs table.
-
-    `goodput_cv` is the sample standard deviation over the mean, empty for n < 2. `n_failed` counts planned
-    repeats without a figure in this direction; a cell that has none at all is one row without a direction.
-    """
-    cell = [*LINK, *CELL]
-    planned = runs.drop_duplicates(["run_id", "order"]).groupby(cell, dropna=False).size()
-    good = runs[runs["status"] == "ok"].groupby([*cell, "direction"], dropna=False)
-    goodput = good["goodput_bit_s"]
-    figures = pd.DataFrame(
-        {
-            "n": goodput.size(),
-            "goodput_median_bit_s": goodput.median(),
-            "goodput_min_bit_s": goodput.min(),
-            "goodput_max_bit_s": goodput.max(),
-            "goodput_cv": goodput.std(ddof=1) / goodput.mean(),
-            "duration_median_s": good["duration_s"].median(),
-            "overhead_median_s": good["overhead_s"].median(),
-        }
-    )
-    table = planned.rename("n_failed").reset_index().merge(figures.reset_index(), on=cell, how="left")
-    table["n"] = table["n"].fillna(0).astype("int64")
-    table["n_failed"] -= table["n"]
-    return table[[*cell, "direction", "n", "n_failed", *figures.columns[1:]]]
 
 
 def write(table: pd.DataFrame, path: Path) -> None:

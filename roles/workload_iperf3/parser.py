@@ -91,6 +91,7 @@ def _direction(record: Record, name: Direction) -> Measurement:
         payload_bytes=got.bytes,
         duration_s=got.seconds,
         goodput_bit_s=got.bytes * 8 / got.seconds,
+        carried_bytes=sum(interval.sum.bytes for interval in output.intervals),
         extra={
             "iperf3_version": version,
             "iperf3_retransmits": sent.retransmits,

@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 from conftest import StoredRun, figure
 
-from tunnel_lab import parsing, show, tables
+from tunnel_lab import parsing, show, tables, why
 from tunnel_lab.errors import LabError
 from tunnel_lab.records import raw_path
+from tunnel_lab.summary import summarise
 
 Make = Callable[..., StoredRun]
 SMALL = "pipe.small.copy"
@@ -47,8 +48,8 @@ def test_columns_are_in_their_order(make_run: Make) -> None:
     stored = make_run()
     stored.write(lambda step: [figure(1.0, copy_retries=1, copy_cpu_pct=2.5)])
     columns = list(tables.collect([stored.path])[0].columns)
-    assert columns[:8] == ["run_id", *tables.LINK]
-    rest = columns[columns.index(tables.LINK_SEEN[-1]) + 1 :]
+    assert columns[:9] == ["run_id", *tables.LINK]
+    rest = columns[columns.index(why.COLUMNS[-1]) + 1 :]
     hosts = [f"{host}.{key}" for host in ("server", "client") for key in ("aes", "cpus", "host", "kernel", "load")]
     assert rest == ["copy_cpu_pct", "copy_retries", "negotiated.server.cipher", *hosts, "git_commit"]
 
@@ -100,7 +101,7 @@ def test_real_network_has_no_link_numbers(make_run: Make) -> None:
     found = row(stored, SMALL, 1)
     assert found["link_emulator"] == "none"
     assert found[["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]].isna().all()
-    assert len(tables.summarise(tables.collect([stored.path])[0])) == 3
+    assert len(summarise(tables.collect([stored.path])[0])) == 3
 
 
 @pytest.mark.parametrize(
@@ -149,9 +150,9 @@ def test_planned_repeat_without_record(make_run: Make) -> None:
 def test_run_without_raw_directory(make_run: Make) -> None:
     runs, problems = tables.collect([make_run().path])
     assert (problems, set(runs["status"])) == ([], {"aborted"})
-    summary = tables.summarise(runs)
-    assert list(summary["n"]) == [0, 0, 0]
-    assert sorted(summary["n_failed"]) == [2, 3, 3]
+    summed = summarise(runs)
+    assert list(summed["n"]) == [0, 0, 0]
+    assert sorted(summed["n_failed"]) == [2, 3, 3]
 
 
 def test_copy_of_another_record_does_not_count(make_run: Make) -> None:
@@ -190,7 +191,7 @@ def test_directions_are_summarised_apart(make_run: Make) -> None:
     stored.replace(SMALL, 2, "no JSON")
     runs, _ = tables.collect([stored.path])
     assert len(runs) == 8 * 2 - 1
-    small = tables.summarise(runs).query("variant == 'small'").set_index("direction")
+    small = summarise(runs).query("variant == 'small'").set_index("direction")
     assert list(small.index) == ["client_to_server", "server_to_client"]
     assert list(small["n"]) == [2, 2]
     assert list(small["n_failed"]) == [1, 1]
@@ -200,7 +201,7 @@ def test_directions_are_summarised_apart(make_run: Make) -> None:
 def test_cell_without_any_good_repeat_keeps_its_row(make_run: Make) -> None:
     stored = make_run()
     stored.write(a_second, (SMALL, 1), (SMALL, 2), (SMALL, 3))
-    small = tables.summarise(tables.collect([stored.path])[0]).query("variant == 'small'").iloc[0]
+    small = summarise(tables.collect([stored.path])[0]).query("variant == 'small'").iloc[0]
     assert (small["n"], small["n_failed"]) == (0, 3)
     assert small[["goodput_median_bit_s", "goodput_cv", "duration_median_s"]].isna().all()
 
@@ -208,9 +209,9 @@ def test_cell_without_any_good_repeat_keeps_its_row(make_run: Make) -> None:
 def test_spread_of_one_repeat_is_empty(make_run: Make) -> None:
     stored = make_run(lab_repeats=1)
     stored.write(a_second)
-    summary = tables.summarise(tables.collect([stored.path])[0]).set_index("variant")
-    assert summary["goodput_cv"].isna()["small"]
-    assert summary["goodput_cv"]["bare"] == 0
+    summed = summarise(tables.collect([stored.path])[0]).set_index("variant")
+    assert summed["goodput_cv"].isna()["small"]
+    assert summed["goodput_cv"]["bare"] == 0
 
 
 def test_other_parameters_or_settings_are_other_rows(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,10 +224,10 @@ def test_other_parameters_or_settings_are_other_rows(make_run: Make, capsys: pyt
     ]
     for stored in runs:
         stored.write(a_second)
-    summary = tables.summarise(tables.collect([stored.path for stored in runs])[0])
-    assert list(summary.query("variant == 'mine'")["n"]) == [3, 3, 3]
-    assert summary.query("variant == 'bare'")["n"].item() == 6
-    show.summary(summary)
+    summed = summarise(tables.collect([stored.path for stored in runs])[0])
+    assert list(summed.query("variant == 'mine'")["n"]) == [3, 3, 3]
+    assert summed.query("variant == 'bare'")["n"].item() == 6
+    show.summary(summed)
     assert "size_bytes=2]" in capsys.readouterr().out.replace("\n", "")
 
 
@@ -267,5 +268,5 @@ def test_thousands_of_records_take_seconds(make_run: Make) -> None:
     started = time.monotonic()
     runs, _ = tables.collect([stored.path])
     assert len(runs) == 2002
-    assert tables.summarise(runs)["n"].sum() == 2002
+    assert summarise(runs)["n"].sum() == 2002
     assert time.monotonic() - started < 6, "10,000 records must take less than 30 s"
