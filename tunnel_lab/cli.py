@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from tunnel_lab import show, summary, tables
+from tunnel_lab import show, socketview, summary, tables, timeseries
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import ROOT
 
@@ -53,10 +53,14 @@ def _collect_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _collect(arguments: argparse.Namespace) -> int:
-    run_dirs: list[Path] = arguments.run_dir or [LATEST]
-    if not arguments.run_dir and not LATEST.is_dir():
+def _latest() -> Path:
+    if not LATEST.is_dir():
         raise LabError(f"{LATEST}: there is no run yet. Run the lab first, or name a directory of a run.")
+    return LATEST
+
+
+def _collect(arguments: argparse.Namespace) -> int:
+    run_dirs: list[Path] = arguments.run_dir or [_latest()]
     if len(run_dirs) > 1 and arguments.output is None:
         raise LabError("several run directories: say with --output DIR where their tables go.")
     output: Path = arguments.output or run_dirs[0]
@@ -66,22 +70,55 @@ def _collect(arguments: argparse.Namespace) -> int:
     summed = summary.summarise(runs)
     tables.write(runs, output / "runs.csv")
     tables.write(summed, output / "summary.csv")
+    timeseries.write(timeseries.read_records(run_dirs), output / "timeseries.csv.gz")
     show.summary(summed)
+    show.why(summed)
     show.drift(runs)
     show.failures(runs)
-    print(output / "runs.csv", output / "summary.csv", sep="\n")
+    print(*(output / name for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")), sep="\n")
     return 0 if (runs["status"] == "ok").all() else 1
+
+
+def _sockets_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cell", metavar="CELL", help="a cell's id, tunnel.variant.workload")
+    parser.add_argument(
+        "--run",
+        metavar="RUN_DIR",
+        dest="run_dir",
+        type=Path,
+        help="directory of the run, results/<run_id> (default: results/latest)",
+    )
+    parser.add_argument("--repeat", metavar="N", type=int, help="which repeat (default: the first good one)")
+    parser.add_argument(
+        "--when", choices=socketview.WHEN, help="only one moment (default: before the transfer, and in its middle)"
+    )
+
+
+def _sockets(arguments: argparse.Namespace) -> int:
+    run_dir = arguments.run_dir or _latest()
+    record = socketview.record_of(run_dir, arguments.cell, arguments.repeat)
+    socketview.show_sockets(record, [arguments.when] if arguments.when else ["before", "during"])
+    return 0
 
 
 VERBS = {
     "collect": Verb(
-        summary="raw records to runs.csv and summary.csv",
+        summary="raw records to runs.csv, summary.csv and timeseries.csv.gz",
         description="Read run.json and raw/*.json of each RUN_DIR, parse them again, and write runs.csv (a row "
-        "per repeat and direction) and summary.csv (a row per cell and direction). No host is needed, and the "
+        "per repeat and direction), summary.csv (a row per cell and direction) and timeseries.csv.gz (what both "
+        "hosts did meanwhile). No host is needed, and the "
         "records are not changed. Exit status: 0 when every planned repeat has a good record, 1 when not, "
         "2 for bad input.",
         arguments=_collect_arguments,
         run=_collect,
+    ),
+    "sockets": Verb(
+        summary="the sockets of a tunnel and its workload on both hosts",
+        description="Show the listening and connected sockets of the tunnel's and the workload's processes on both "
+        "hosts, before a transfer, in its middle, or after it, as `ss` showed them: who is connected to whom, how much "
+        "waits, how large the windows and buffers are, and which of them is full.",
+        arguments=_sockets_arguments,
+        run=_sockets,
     ),
 }
 """Every verb of collect.py. A new one is an entry here."""

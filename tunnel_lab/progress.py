@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import os
 import platform
 import subprocess
@@ -10,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tunnel_lab.errors import LabError
+from tunnel_lab import limit, why
+from tunnel_lab.flow import flow
 from tunnel_lab.manifests import ROOT
 from tunnel_lab.parsing import Measurement, evaluate
 from tunnel_lab.records import Record, Run, now, raw_path
@@ -78,34 +80,41 @@ def finish(directory: Path, record: Record) -> str:
     path = raw_path(directory, record.step)
     record.write(path)
     give_back(path)
-    return f"{_place(directory, record)}  {_said(record, measurements)}"
+    run = Run.read(directory / "run.json")
+    return f"{_place(directory, run, record)}  {_said(run, record, measurements)}"
 
 
 def last_finished(directory: Path) -> datetime:
     """Return when the newest record, or run.json before the first, was written: there the next cell begins."""
-    written = [path.stat().st_mtime for path in (directory / "raw").glob("*.json")]
-    return datetime.fromtimestamp(max(written, default=(directory / "run.json").stat().st_mtime), UTC)
+    return datetime.fromtimestamp(_written(directory)[-1][0], UTC)
 
 
-def _said(record: Record, measurements: list[Measurement]) -> str:
+def _written(directory: Path) -> list[tuple[float, str]]:
+    """Return when run.json and each record were written, in seconds since the epoch, with the cell, in this order."""
+    paths = [directory / "run.json", *(directory / "raw").glob("*.json")]
+    return sorted((path.stat().st_mtime, path.stem.rpartition(".r")[0]) for path in paths)
+
+
+def _said(run: Run, record: Record, measurements: list[Measurement]) -> str:
     if record.status != "ok":
         return f"{record.status.upper()}: {record.reason}"
     arrows = {"server_to_client": "server→client", "client_to_server": "client→server"}
-    return ", ".join(
-        f"{arrows[m.direction]} {m.goodput_bit_s / 1e6:.1f} Mbit/s in {m.duration_s:.1f} s" for m in measurements
-    )
+    said = []
+    for each in measurements:
+        found = flow(record, each)
+        because = f" ({limit.diagnose(found, why.link_rate(run)).kind})" if found else ""
+        said.append(
+            f"{arrows[each.direction]} {each.goodput_bit_s / 1e6:.1f} Mbit/s in {each.duration_s:.1f} s{because}"
+        )
+    return ", ".join(said)
 
 
-def _place(directory: Path, record: Record) -> str:
+def _place(directory: Path, run: Run, record: Record) -> str:
     """Return ' 7/96  cell  (about 12 min left)', the rest taken from what each cell has needed so far."""
-    steps = Run.read(directory / "run.json").plan.steps
+    steps = run.plan.steps
     walls: dict[str, list[float]] = {}
-    for path in (directory / "raw").glob("*.json"):
-        try:
-            done = Record.read(path)
-        except LabError:
-            continue
-        walls.setdefault(done.cell.id, []).append(done.wall_s)
+    for (begun, _), (ended, cell) in itertools.pairwise(_written(directory)):
+        walls.setdefault(cell, []).append(ended - begun)
     known = [wall for found in walls.values() for wall in found]
     usual = sum(known) / len(known)
     left_s = sum(max(walls.get(step.cell, [usual])) for step in steps[record.step.order :])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tunnel_lab.overhead import COUNTED
 from tunnel_lab.tables import LINK
 
 WIDTH = 100
@@ -18,18 +20,69 @@ FAILURES = 10
 """How many repeats without a good record are listed one by one."""
 
 
-def summary(table: pd.DataFrame) -> None:
+def summary(summed: pd.DataFrame) -> None:
     """Print a summary table, one block for each link."""
-    width = WIDTH if not sys.stdout.isatty() else None
-    console = Console(width=width, markup=False, emoji=False, highlight=False)
-    for link, rows in table.groupby(LINK, dropna=False, sort=False):
+    for link, rows in summed.groupby(LINK, dropna=False, sort=False):
         print(_title(dict(zip(LINK, link, strict=True))))
-        console.print(_block(rows))
+        console().print(_block(rows))
     print("S server, C client; n repeats; cv standard deviation / mean; overhead: the lab's own time per repeat")
+
+
+def console(width: int = WIDTH) -> Console:
+    """Return where tables are printed: the terminal's width, or `width` where nobody looks at one."""
+    return Console(width=width if not sys.stdout.isatty() else None, markup=False, emoji=False, highlight=False)
+
+
+def table(texts: list[str], numbers: list[str], more: list[str] | None = None) -> Table:
+    """Return an empty table: columns of text, of numbers, of text."""
+    block = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in texts:
+        block.add_column(head, overflow="fold")
+    for head in numbers:
+        block.add_column(head, justify="right", no_wrap=True)
+    for head in more or []:
+        block.add_column(head, overflow="fold")
+    return block
+
+
+def why(summed: pd.DataFrame) -> None:
+    """Print what limited each cell, what it cost, and what of its distance from the bare link headers explain."""
+    for _, rows in summed.groupby(LINK, dropna=False, sort=False):
+        if rows["limit"].notna().any():
+            console().print(_why_block(rows))
+            print(
+                "overhead: bytes on the link per byte of payload; headers: how much of the distance from the bare\n"
+                "link they explain; CPU s/GB: CPU seconds of the whole host per 10^9 bytes of payload"
+            )
+
+
+def _why_block(rows: pd.DataFrame) -> Table:
+    numbers = ["median\nMbit/s", "bare\nMbit/s", "over-\nhead", "headers\n%", "CPU s/GB\nS", "\nC"]
+    block = table(["cell", "way", "limit"], numbers)
+    for label, row in zip(_labels(rows), rows.to_dict("records"), strict=True):
+        block.add_row(
+            label,
+            ARROWS.get(row["direction"], ""),
+            _limit(row),
+            _mbit(row["goodput_median_bit_s"]),
+            _mbit(row["bare_goodput_bit_s"]),
+            _number(row[f"{COUNTED}_median"], 3),
+            _number(row["gap_explained_by_overhead"] * 100, 0),
+            _number(row["server.cpu_s_per_gb_median"], 1),
+            _number(row["client.cpu_s_per_gb_median"], 1),
+        )
+    return block
+
+
+def _limit(row: dict[Hashable, Any]) -> str:
+    if pd.isna(row["limit"]):
+        return ""
+    return str(row["limit"]) if row["limit_n"] == row["n"] else f"{row['limit']} {row['limit_n']}/{row['n']}"
 
 
 def _title(link: dict[str, Any]) -> str:
     where = f"{link['lab']} ({link['provider']}), link {link['link_emulator']}"
+    where += "" if link["sampler"] else ", not sampled"
     if pd.isna(link["rtt_ms"]):
         return where
     return (
@@ -39,11 +92,9 @@ def _title(link: dict[str, Any]) -> str:
 
 
 def _block(rows: pd.DataFrame) -> Table:
-    block = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    block.add_column("cell", overflow="fold")
-    block.add_column("way")
-    for head in ("n", "failed", "median\nMbit/s", "min-max\nMbit/s", "cv\n%", "median\ns", "overhead\ns"):
-        block.add_column(head, justify="right", no_wrap=True)
+    block = table(
+        ["cell", "way"], ["n", "failed", "median\nMbit/s", "min-max\nMbit/s", "cv\n%", "median\ns", "overhead\ns"]
+    )
     for label, row in zip(_labels(rows), rows.to_dict("records"), strict=True):
         block.add_row(
             label,

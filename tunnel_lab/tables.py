@@ -10,6 +10,8 @@ import json
 import os
 import shlex
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -214,16 +216,24 @@ def _typed(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def write(table: pd.DataFrame, path: Path) -> None:
     """Write `table` as CSV to `path` in one step (0644); numbers in plain digits that read back exactly."""
+    with replacing(path) as draft:
+        table.to_csv(draft, index=False, lineterminator="\n", float_format=_digits)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a file to write; it takes the place of `path` when all went well. A LabError when it cannot."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        draft = Path(temporary)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                table.to_csv(stream, index=False, lineterminator="\n", float_format=_digits)
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            yield draft
+            draft.chmod(0o644)
+            draft.replace(path)
         finally:
-            Path(temporary).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise LabError(f"{path}: cannot be written: {error.strerror}. Use --output DIR.") from error
 

@@ -44,7 +44,8 @@ def test_complete_run_gives_known_figures(make_run: Make, collect: Collect) -> N
     bare = summary.loc["bare"]  # 16 and 12.8 Mbit/s
     assert (bare["n"], bare["goodput_median_bit_s"]) == (2, 14.4e6)
     assert "16.00 and 12.80 Mbit/s, drift -20.0 %" in result.stdout
-    assert result.stdout.splitlines()[-2:] == [str(stored.path / "runs.csv"), str(stored.path / "summary.csv")]
+    tables = [str(stored.path / name) for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")]
+    assert result.stdout.splitlines()[-3:] == tables
 
 
 def test_printed_table_is_plain_and_narrow(make_run: Make, collect: Collect) -> None:
@@ -65,9 +66,9 @@ def test_second_collect_writes_the_same_bytes(make_run: Make, collect: Collect) 
     before = []
     for _ in range(2):
         assert collect("collect", stored.path).returncode == 1
-        before.append([(stored.path / name).read_bytes() for name in ("runs.csv", "summary.csv")])
+        before.append([(stored.path / name).read_bytes() for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")])
     assert before[0] == before[1]
-    kept = {"raw", "run.json", "runs.csv", "summary.csv"}
+    kept = {"raw", "run.json", "runs.csv", "summary.csv", "timeseries.csv.gz"}
     assert {path.name for path in stored.path.iterdir()} == kept
 
 
