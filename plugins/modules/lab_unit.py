@@ -95,7 +95,6 @@ def last_words(unit):
 
 def start(units, verb, environment):
     """Start `units`; environment goes to their EnvironmentFile."""
-    RUN.mkdir(exist_ok=True)
     for unit in units:
         (RUN / (unit + ".log")).unlink(missing_ok=True)  # what the last start wrote says nothing about this one
         lines = ['{}="{}"\n'.format(*item) for item in sorted(environment.items())]
@@ -134,6 +133,7 @@ def main():
     )
     given = module.params
     units = given["units"]
+    RUN.mkdir(exist_ok=True)
     active = [unit for unit in units if is_active(unit)]
     if given["state"] == "stopped":
         if active:
