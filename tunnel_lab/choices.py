@@ -60,8 +60,8 @@ class Choices(Strict):
     lab_override: dict[str, Settings] = Field(default_factory=dict)
     lab_seed: int = 2016
     lab_timeout_s: float | None = Field(default=None, gt=0)
-    lab_sampler: bool = True
-    """Whether each repeat's hosts are sampled; without, there is no reason beside a number."""
+    lab_sampler: bool | Literal["alternate"] = True
+    """Whether the hosts are sampled: without, there is no reason beside a number. alternate: in odd repeats only."""
     lab_link: Link | None = None
     lab_image: Image = Image()
     lab_sysctls: dict[str, str | int] = Field(default_factory=dict)

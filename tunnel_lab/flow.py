@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,10 @@ not the wait for a server that saves its data first."""
 FULL_CWND, FULL_BUFFER, FULL_WINDOW = 0.9, 0.6, 0.9
 """From which share on a congestion window, a buffer, a receiver's window counts as full. A buffer's: Linux lets a
 process write again when two thirds are in use (sk_stream_is_writeable), so a full one is seen at about 0.67."""
+
+
+CLOCK_S = 0.5
+"""Clocks of the hosts that are further apart than this are set right; below, the looks at the hosts cannot tell."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Passage:
     window_bytes: float
     """The peer's receive window (snd_wnd), median."""
     buffer_bytes: float
-    """The send buffer without the kernel's bookkeeping, half of `tb`, median."""
+    """What the send buffer holds, median: half of `tb`, the rest is the kernel's bookkeeping; or what was in flight, if
+    that was more."""
     min_rtt_ms: float
     cwnd: tuple[int, int]
     """Its congestion window in segments, in the first look and the last."""
@@ -71,6 +77,11 @@ class Passage:
     def name(self) -> str:
         """What it is called in a sentence."""
         return f"{self.process or 'the kernel'}'s socket {self.key[1]} to {self.key[2]} on the {self.host}"
+
+    @property
+    def new_bit_s(self) -> float:
+        """The rate at which it sent, without what it sent again."""
+        return 8 * (self.sent_bytes - self.retransmitted_bytes) / self.seconds if self.seconds else 0.0
 
     @property
     def retransmitted(self) -> float:
@@ -98,10 +109,14 @@ class Flow:
 
     @cached_property
     def command(self) -> tuple[float, float]:
-        """When the command ran, in seconds since the epoch by the client's clock."""
-        found = next(each for each in self.record.commands if each.name == self.measurement.direction)
-        begun = datetime.fromisoformat(found.started_at).timestamp()
-        return begun, begun + found.elapsed_s
+        """When the command ran, in seconds since the epoch by the client's clock.
+
+        It is the one that has the direction's name; if none has, the measurement is of all of them together.
+        """
+        ran = list(zip(self.starts, self.record.commands, strict=True))
+        found = [(begun, each) for begun, each in ran if each.name == self.measurement.direction] or ran
+        first, last = min(begun for begun, _ in found), max(begun + each.elapsed_s for begun, each in found)
+        return first, max(last, first + samples.SHORTEST_S)
 
     @property
     def starts(self) -> list[float]:
@@ -123,28 +138,41 @@ class Flow:
         """When all but the first and last EDGE of the bytes came over the link to the receiver."""
         series, (start, end) = self.samples[self.receiver], self.command
         times = [start, *(row.at for row in series.rows if start < row.at < end), end]
-        counts = [series.value(self.link, at) or 0.0 for at in times]
-        low, high = (counts[0] + share * (counts[-1] - counts[0]) for share in (EDGE, 1 - EDGE))
-        first = max((at for at, count in zip(times, counts, strict=True) if count <= low), default=start)
-        last = min((at for at, count in zip(times, counts, strict=True) if count >= high), default=end)
+        counts = [(at, count) for at in times if (count := series.value(self.link, at)) is not None]
+        if len(counts) < 2:
+            return start, end
+        least, most = counts[0][1], counts[-1][1]
+        first = max((at for at, count in counts if count <= least + EDGE * (most - least)), default=start)
+        last = min((at for at, count in counts if count >= most - EDGE * (most - least)), default=end)
         return first, max(last, first + samples.SHORTEST_S)
 
-    def rates(self) -> list[float]:
-        """Return the bit rate at which bytes came over the link, for each interval between two rows of the transfer."""
+    @cached_property
+    def rates(self) -> list[tuple[float, float]]:
+        """(seconds, bit rate at which bytes came over the link) of each interval between two rows of the transfer."""
         series, (start, end) = self.samples[self.receiver], self.transfer
         times = [start, *(row.at for row in series.rows if start < row.at < end), end]
         pairs = [(a, b) for a, b in itertools.pairwise(times) if b - a > samples.SHORTEST_S / 2]
-        return [8 * series.rise(self.link, a, b) / (b - a) for a, b in pairs]
+        return [(b - a, 8 * series.rise(self.link, a, b) / (b - a)) for a, b in pairs]
+
+    def over_time(self, of: Callable[[float], float]) -> float:
+        """Return the mean of `of` each bit rate over the time of the transfer."""
+        seconds = sum(lasted for lasted, _ in self.rates)
+        return sum(lasted * of(rate) for lasted, rate in self.rates) / seconds if seconds else 0.0
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """The connections of both hosts that carried at least a tenth of the payload, over the transfer."""
+        """The connections of both hosts that carried at least a tenth of the payload, over the transfer.
+
+        Where the tunnel compresses, a tenth of what came over the link will do.
+        """
+        crossed = self.samples[self.receiver].rise(self.link, *self.transfer)
+        least = min(self.measurement.payload_bytes, crossed if crossed > 0 else math.inf) / 10
         found = []
         for host, series in self.samples.items():
             owner = owners(series)
             for looked in _by_socket(series, self.transfer).values():
                 passage = _passage(host, owner, looked)
-                if max(passage.sent_bytes, passage.received_bytes) >= self.measurement.payload_bytes / 10:
+                if max(passage.sent_bytes, passage.received_bytes) >= least:
                     found.append(passage)
         return found
 
@@ -155,8 +183,27 @@ class Flow:
 
 def flow(record: Record, measurement: Measurement) -> Flow | None:
     """Return the evidence around a measurement; None where the hosts were not sampled."""
-    read = {host: samples.of(record.after[host].samples) for host in record.after}
-    return Flow(record, measurement, read) if len(read) == 2 and all(read.values()) else None
+    read = series(record)
+    return Flow(record, measurement, read) if len(read) == 2 and record.commands else None
+
+
+def series(record: Record) -> dict[Host, Samples]:
+    """Return what was sampled on each host, by the client's clock; hosts whose samples cannot be used are left out."""
+    ahead = {"server": clock_ahead(record)}
+    read = {host: samples.of(seen.samples).shifted(-ahead.get(host, 0.0)) for host, seen in record.after.items()}
+    return {host: each for host, each in read.items() if each}
+
+
+def clock_ahead(record: Record) -> float:
+    """Return by how many seconds the server's clock is ahead of the client's; 0 where that is less than CLOCK_S.
+
+    Both hosts are looked at together, before and after the workload, but either may wait, for a ping or for a log,
+    before it looks. So the smaller of the two differences counts.
+    """
+    looks = (record.before, record.after)
+    apart = [look["server"].at - look["client"].at for look in looks if {"server", "client"} <= look.keys()]
+    nearest = min(apart, key=abs, default=0.0)
+    return nearest if abs(nearest) > CLOCK_S else 0.0
 
 
 def owners(series: Samples) -> dict[int, str]:
@@ -187,10 +234,11 @@ def _passage(host: Host, owner: dict[int, str], looked: list[tuple[float, Socket
 
     return Passage(
         host=host,
-        unit=next((owner[pid] for _, pid in last.holders if pid in owner), ""),
-        process=last.process or first.process,
+        # one that its process has closed has no holder any more, nor is it ESTAB, while its last bytes are under way
+        unit=next((owner[pid] for socket in reversed(sockets) for _, pid in socket.holders if pid in owner), ""),
+        process=next((socket.process for socket in reversed(sockets) if socket.process), ""),
         key=last.key,
-        crosses=last.crosses,
+        crosses=any(socket.crosses for socket in sockets),
         looks=len(looked),
         seconds=seconds,
         sent_bytes=rise("bytes_sent"),
@@ -204,7 +252,7 @@ def _passage(host: Host, owner: dict[int, str], looked: list[tuple[float, Socket
         buffer_full=_share(sockets, buffer_full),
         unread=_share(sockets, unread),
         window_bytes=median(socket.number("snd_wnd") for socket in sockets),
-        buffer_bytes=median(socket.memory.get("tb", 0) / 2 for socket in sockets),
+        buffer_bytes=median(max(socket.memory.get("tb", 0) / 2, socket.in_flight) for socket in sockets),
         min_rtt_ms=last.number("minrtt"),
         cwnd=(int(first.number("cwnd")), int(last.number("cwnd"))),
         ssthresh=int(last.number("ssthresh")) or None,
@@ -222,8 +270,9 @@ def cwnd_full(socket: Socket) -> bool:
 
 def window_full(socket: Socket) -> bool:
     """Whether as much is in flight as the peer's window takes, and the congestion window would let more be."""
-    window = socket.number("snd_wnd")
-    return window > 0 and not cwnd_full(socket) and socket.in_flight >= FULL_WINDOW * window - socket.number("mss")
+    window, flying = socket.number("snd_wnd"), socket.in_flight
+    full = window > 0 and flying > 0 and flying >= FULL_WINDOW * window - socket.number("mss")
+    return full and not cwnd_full(socket)
 
 
 def buffer_full(socket: Socket) -> bool:
@@ -234,6 +283,6 @@ def buffer_full(socket: Socket) -> bool:
 
 
 def unread(socket: Socket) -> bool:
-    """Whether the process leaves over half of the receive buffer unread."""
+    """Whether the process leaves over half of the receive buffer unread: not what waits for lost bytes before it."""
     limit = socket.memory.get("rb", 0)
-    return limit > 0 and socket.memory.get("r", 0) > limit / 2
+    return socket.recv_q > 0 and limit > 0 and socket.memory.get("r", 0) > limit / 2

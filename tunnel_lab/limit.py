@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
 from tunnel_lab import usage
@@ -29,7 +28,11 @@ MOST = 0.5
 """What is said of a transfer must have been so for this share of it."""
 CORE_FULL = 0.9
 QUOTA_FULL = 0.85
+HELD_UP, QUOTA_MOSTLY = 0.25, 0.7
+"""A host that its quota stopped in this share of the quota's periods, and that used this share of the quota."""
 MACHINE_FULL = 0.95
+STEADY = 1.1
+"""If more than this times a window's ceiling passed, the window was not always of the size that was seen mostly."""
 LOSS = 0.001
 """Retransmitted share of the bytes from which on loss is told."""
 
@@ -61,12 +64,12 @@ def diagnose(flow: Flow, rate_bit_s: float | None) -> Limit:
 
 def utilisation(flow: Flow, rate_bit_s: float) -> tuple[float, float]:
     """Return the share of the link's rate that was used in the transfer, and the share of its time that it was full."""
-    rates = [rate / rate_bit_s for rate in flow.rates()]
-    return (fmean(rates), fmean(float(rate >= LINK_FULL) for rate in rates)) if rates else (0.0, 0.0)
+    full = flow.over_time(lambda rate: float(rate >= LINK_FULL * rate_bit_s))
+    return flow.over_time(lambda rate: rate / rate_bit_s), full
 
 
 def _link(flow: Flow, rate_bit_s: float | None) -> Limit | None:
-    if rate_bit_s is None:
+    if not rate_bit_s:
         return None
     used, full = utilisation(flow, rate_bit_s)
     if used >= LINK_FULL or full >= MOST:
@@ -83,14 +86,17 @@ def _cpu(flow: Flow) -> Limit | None:
         used = usage.cpu(series, flow.transfer)
         busiest = max(used.processes, key=lambda each: each.cores, default=None)
         doing = f"; most of it {busiest.name} with {busiest.cores:.2f}" if busiest else ""
-        if used.quota and (used.cores >= QUOTA_FULL * used.quota or used.throttled >= MOST):
+        full = QUOTA_FULL if used.throttled < HELD_UP else QUOTA_MOSTLY
+        if used.quota and used.cores >= full * used.quota:
             return Limit(
                 "cpu",
                 f"the {host} used {used.cores:.3f} of the {used.quota:.3f} cores that its quota allows, and was "
                 f"held up in {used.throttled:.0%} of its periods{doing}",
             )
-        if busiest and busiest.cores >= CORE_FULL:
-            return Limit("cpu", f"{busiest.name} on the {host} used {busiest.cores:.0%} of a core")
+        # a kind of kernel thread has many threads, on all the cores
+        single = max((each for each in used.processes if each.unit), key=lambda each: each.cores, default=None)
+        if single and single.cores >= CORE_FULL:
+            return Limit("cpu", f"{single.name} on the {host} used {single.cores:.0%} of a core")
         if used.softirq >= CORE_FULL:
             return Limit("cpu", f"softirqs used {used.softirq:.0%} of one of the cores of the {host}'s machine")
         if used.machine >= MACHINE_FULL:
@@ -127,11 +133,13 @@ def _window(flow: Flow) -> Limit | None:
     share, what, size, socket = max(found, key=lambda each: each[0], default=(0.0, "", 0.0, None))
     if socket is None or share < MOST or not socket.min_rtt_ms:
         return None
+    full = f"the {what} of {socket.name}, {size:.0f} bytes, was full for {share:.0%} of the transfer"
     ceiling = size * 8 / (socket.min_rtt_ms / 1000)
+    if ceiling * STEADY < socket.new_bit_s:
+        return Limit("window", f"{full}; its size varied, and {_mbit(socket.new_bit_s)} Mbit/s passed")
     return Limit(
         "window",
-        f"the {what} of {socket.name}, {size:.0f} bytes, was full for {share:.0%} of the transfer; {size:.0f} bytes "
-        f"in {socket.min_rtt_ms:.1f} ms are at most {_mbit(ceiling)} Mbit/s, measured "
+        f"{full}; {size:.0f} bytes in {socket.min_rtt_ms:.1f} ms are at most {_mbit(ceiling)} Mbit/s, measured "
         f"{_mbit(flow.measurement.goodput_bit_s)}",
         window_bytes=size,
         ceiling_bit_s=ceiling,
@@ -165,7 +173,8 @@ def _idle(flow: Flow) -> Limit | None:
 def _unclear(flow: Flow, rate_bit_s: float | None) -> Limit:
     sent = list(_sent(flow))
     if not sent:
-        return Limit("unclear", "the transfer was too short for two looks at its sockets")
+        lasted = flow.transfer[1] - flow.transfer[0]
+        return Limit("unclear", f"the sender's sockets were not seen twice in the {lasted:.1f} s of the transfer")
     used = f"the link carried {utilisation(flow, rate_bit_s)[0]:.0%} of its rate; " if rate_bit_s else ""
     widest = max(sent, key=lambda each: each.cwnd_full)
     if widest.cwnd_full >= MOST:

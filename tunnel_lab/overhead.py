@@ -18,21 +18,32 @@ LEAST_BYTES = 1_000_000
 def counted(flow: Flow) -> float | None:
     """Return bytes that the receiver's link interface counted / bytes that the workload's own socket there received.
 
-    Both are the kernel's counters at the same moments, those of the first and the last look in which the socket is
-    there. What was lost on the way is not in it, what arrived twice is. None with less than LEAST_BYTES of payload.
+    Both are the kernel's counters at the same moments, those of the first and the last look in which the socket has
+    received all that has arrived. What was lost on the way is not in it, what arrived twice is. None with less than
+    LEAST_BYTES of payload, and where the interface was not counted.
     """
     series = flow.samples[flow.receiver]
     owner = owners(series)
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for look in series.between(*flow.command):
         for socket in look.sockets:
-            if socket.netid == "tcp" and socket.state in ("ESTAB", "CLOSE-WAIT") and _is_workload(flow, socket, owner):
+            open_ = socket.netid == "tcp" and socket.state in ("ESTAB", "CLOSE-WAIT")
+            if open_ and _is_complete(socket) and _is_workload(flow, socket, owner):
                 found.setdefault(socket.key, []).append((look.at, socket.number("bytes_received")))
     if not found:
         return None
     looked = max(found.values(), key=lambda each: each[-1][1] - each[0][1])
     (begun, first), (ended, last) = looked[0], looked[-1]
-    return series.rise(flow.link, begun, ended) / (last - first) if last - first >= LEAST_BYTES else None
+    crossed = series.rise(flow.link, begun, ended)
+    return crossed / (last - first) if last - first >= LEAST_BYTES and crossed > 0 else None
+
+
+def _is_complete(socket: Socket) -> bool:
+    """Whether nothing waits for a lost segment before it: that takes up memory, and is not counted as received.
+
+    What waits for the process to read it is counted, and takes up less than twice its size.
+    """
+    return socket.memory.get("r", 0) <= 2 * socket.recv_q
 
 
 def _is_workload(flow: Flow, socket: Socket, owner: dict[int, str]) -> bool:
@@ -72,7 +83,8 @@ def _note(flow: Flow, found: float | None, predicted: wire.Prediction) -> str | 
 def explained(goodput: float, bare: float, ratio: float, bare_ratio: float) -> float | None:
     """Return the share of the gap between a tunnel's goodput and the bare link's that its headers explain.
 
-    If headers were all, the tunnel would carry `bare * bare_ratio / ratio`. None where there is no gap of over 1 %.
+    If headers were all, the tunnel would carry `bare * bare_ratio / ratio`. None where there is no gap of over 1 %, and
+    for a tunnel that puts less on the link than the bare link does, as one that compresses.
     """
     gap = bare - goodput
-    return (bare - bare * bare_ratio / ratio) / gap if gap > 0.01 * bare else None
+    return (bare - bare * bare_ratio / ratio) / gap if gap > 0.01 * bare and ratio > bare_ratio else None

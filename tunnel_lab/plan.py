@@ -56,6 +56,8 @@ class Step(Strict):
     cell: str
     repeat: int
     """1 ... n; 0 and n + 1 are the bare link before and after everything else."""
+    sampled: bool = False
+    """Whether both hosts are sampled meanwhile."""
 
 
 class Plan(Strict):
@@ -149,18 +151,25 @@ def build(catalog: Catalog, choices: Choices, server_address: str) -> Plan:
         seed=choices.lab_seed,
         repeats=repeats,
         cells=cells,
-        steps=_steps(ids, bare, repeats, choices.lab_seed),
+        steps=_steps(ids, bare, repeats, choices),
     )
 
 
-def _steps(ids: list[str], bare: str, repeats: int, seed: int) -> list[Step]:
+def _steps(ids: list[str], bare: str, repeats: int, choices: Choices) -> list[Step]:
     """Interleave: every cell once in a shuffled order, then all again; the bare link first and last."""
-    shuffle = random.Random(seed)
+    shuffle = random.Random(choices.lab_seed)
     order = [(bare, 0)]
     for repeat in range(1, repeats + 1):
         order += [(cell, repeat) for cell in shuffle.sample(ids, len(ids))]
     order.append((bare, repeats + 1))
-    return [Step(order=n, cell=cell, repeat=repeat) for n, (cell, repeat) in enumerate(order, start=1)]
+    return [
+        Step(order=n, cell=cell, repeat=repeat, sampled=_is_sampled(choices, repeat))
+        for n, (cell, repeat) in enumerate(order, start=1)
+    ]
+
+
+def _is_sampled(choices: Choices, repeat: int) -> bool:
+    return repeat % 2 == 1 if choices.lab_sampler == "alternate" else bool(choices.lab_sampler)
 
 
 def _cell(

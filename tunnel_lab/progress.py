@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tunnel_lab import limit, why
-from tunnel_lab.flow import flow
+from tunnel_lab import why
 from tunnel_lab.manifests import ROOT
 from tunnel_lab.parsing import Measurement, evaluate
 from tunnel_lab.records import Record, Run, now, raw_path
@@ -101,8 +100,8 @@ def _said(run: Run, record: Record, measurements: list[Measurement]) -> str:
     arrows = {"server_to_client": "server→client", "client_to_server": "client→server"}
     said = []
     for each in measurements:
-        found = flow(record, each)
-        because = f" ({limit.diagnose(found, why.link_rate(run)).kind})" if found else ""
+        found = why.columns(run, record, each, why.link_rate(run)).get("limit")
+        because = f" ({found})" if found else ""
         said.append(
             f"{arrows[each.direction]} {each.goodput_bit_s / 1e6:.1f} Mbit/s in {each.duration_s:.1f} s{because}"
         )

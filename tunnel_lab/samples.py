@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,6 +14,8 @@ from tunnel_lab.sockets import Socket, parse
 
 SHORTEST_S = 0.05
 """A shorter time than this between two rows says nothing about a rate."""
+UNITS = ("ticks_per_s", "page_bytes")
+"""What `meta` must hold: without it the counters have no units."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,10 @@ class Samples:
     looks: list[Look] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """There are figures only between two rows."""
-        return len(self.rows) > 1
+        """There are figures only between two rows, and when their units are known."""
+        return len(self.rows) > 1 and all(_is_number(unit := self.meta.get(name, 0)) and unit > 0 for name in UNITS)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Every name that any row has, in the order of their appearance."""
         return list(dict.fromkeys(name for row in self.rows for name in row.places))
@@ -90,6 +93,13 @@ class Samples:
         """Yield the looks at the sockets between two times."""
         return (look for look in self.looks if start <= look.at <= end)
 
+    def shifted(self, seconds: float) -> Samples:
+        """Return the same series by a clock that shows `seconds` more."""
+        if not seconds:
+            return self
+        rows = [replace(row, at=row.at + seconds) for row in self.rows]
+        return Samples(self.meta, rows, [replace(look, at=look.at + seconds) for look in self.looks])
+
 
 @lru_cache(maxsize=4)
 def of(text: str) -> Samples:
@@ -108,12 +118,18 @@ def read(text: str) -> Samples:
             document = json.loads(line)
         except ValueError:
             break
-        if isinstance(document, list) and document and document[0] == "at":
+        if isinstance(document, list) and document[:1] == ["at"] and all(isinstance(name, str) for name in document):
             places = {name: place for place, name in enumerate(document) if place}
-        elif isinstance(document, list) and len(document) == len(places) + 1:
-            rows.append(Row(document[0], places, document))
-        elif isinstance(document, dict) and "meta" in document:
+        elif isinstance(document, list) and len(document) == len(places) + 1 and all(map(_is_number, document)):
+            if not rows or document[0] > rows[-1].at:  # not while a clock that was set back repeats itself
+                rows.append(Row(document[0], places, document))
+        elif isinstance(document, dict) and isinstance(document.get("meta"), dict):
             meta = document["meta"]
-        elif isinstance(document, dict) and "sockets" in document:
-            looks.append(Look(document["at"], document["sockets"], document["cpu_khz"], document["temperature_millic"]))
+        elif isinstance(document, dict) and isinstance(document.get("sockets"), str) and _is_number(document.get("at")):
+            sensors = document.get("cpu_khz", []), document.get("temperature_millic", {})
+            looks.append(Look(document["at"], document["sockets"], *sensors))
     return Samples(meta, rows, looks)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -51,7 +51,7 @@ class Socket:
 
     def number(self, name: str) -> float:
         """Return a number of `info` without its unit, the first of `a/b`; 0 where ss prints none: so it shows zeros."""
-        found = re.match(r"[\d.]+", self.info.get(name, ""))
+        found = re.match(r"\d+(\.\d+)?", self.info.get(name, ""))
         return float(found[0]) if found else 0.0
 
     @property
@@ -62,7 +62,7 @@ class Socket:
     @property
     def in_flight(self) -> float:
         """Bytes sent and not yet acknowledged."""
-        return self.number("unacked") * self.number("mss")
+        return max(0.0, self.send_q - self.number("notsent"))
 
 
 def parse(text: str) -> list[Socket]:

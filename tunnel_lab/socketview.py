@@ -13,7 +13,6 @@ from tunnel_lab.flow import buffer_full, cwnd_full, flow, owners, unread, window
 from tunnel_lab.parsing import evaluate
 from tunnel_lab.plan import Step
 from tunnel_lab.records import Host, Record, raw_path
-from tunnel_lab.samples import Samples
 from tunnel_lab.sockets import Socket, parse
 from tunnel_lab.tables import read_run
 
@@ -54,20 +53,19 @@ def sockets_of(record: Record, host: Host, when: str) -> list[Socket]:
         return []
     units = {*record.cell.units[host], RUN_UNIT}
     if when == "during":
-        series = samples.of(looks[host].samples)
-        owner = owners(series)
-        found = _during(record, series)
-        return [each for each in found if units & {owner.get(pid, "") for _, pid in each.holders}]
+        owner = owners(samples.of(looks[host].samples))
+        return [each for each in _during(record, host) if units & {owner.get(pid, "") for _, pid in each.holders}]
     return [each for each in parse(looks[host].sockets) if each.info.get("cgroup", "").rpartition("/")[2] in units]
 
 
-def _during(record: Record, series: Samples) -> list[Socket]:
+def _during(record: Record, host: Host) -> list[Socket]:
     """Return the look that is nearest to the middle of the first transfer."""
     _, measurements = evaluate(record)
     found = flow(record, measurements[0]) if measurements else None
     if found is None:
         return []
-    look = min(series.looks, key=lambda each: abs(each.at - sum(found.transfer) / 2), default=None)
+    middle = sum(found.transfer) / 2
+    look = min(found.samples[host].looks, key=lambda each: abs(each.at - middle), default=None)
     return look.sockets if look else []
 
 

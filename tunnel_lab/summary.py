@@ -45,7 +45,8 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     table = planned.rename("n_failed").reset_index().merge(figures.reset_index(), on=cell, how="left")
     table["n"] = table["n"].fillna(0).astype("int64")
     table["n_failed"] -= table["n"]
-    table["bare_goodput_bit_s"], table["gap_explained_by_overhead"] = _against_bare(table)
+    for name, values in zip(AGAINST_BARE, _against_bare(table), strict=True):
+        table[name] = pd.Series(values, index=table.index, dtype="float64")
     return table[[*cell, "direction", "n", "n_failed", *figures.columns[1:], *AGAINST_BARE]]
 
 

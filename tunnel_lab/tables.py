@@ -97,7 +97,14 @@ def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
     run_columns = _run_columns(run)
     cell_columns = {name: _cell_columns(cell) for name, cell in run.plan.cells.items()}
     return [
-        {**row, **run_columns, **cell_columns[step.cell], "repeat": step.repeat, "order": step.order}
+        {
+            **row,
+            **run_columns,
+            **cell_columns[step.cell],
+            "repeat": step.repeat,
+            "order": step.order,
+            "sampler": step.sampled,
+        }
         for path, step in planned.items()
         for row in (
             _rows_of_record(run, usable[path], rate) if path in usable else [_row_without_record(broken.get(path))]
@@ -163,7 +170,6 @@ def _run_columns(run: Run) -> Row:
         "lab": run.lab,
         "provider": run.provider,
         "link_emulator": run.link.emulator,
-        "sampler": bool(run.choices.get("lab_sampler", False)),
         "git_commit": run.environment.get("controller", {}).get("git_commit"),
         **{
             f"{host}.{key}": value

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from tunnel_lab import samples
+from tunnel_lab import flow, samples
 from tunnel_lab.errors import LabError
 from tunnel_lab.records import Host, Record
 from tunnel_lab.samples import Row, Samples
@@ -61,8 +61,8 @@ def _lines(record: Record) -> Iterator[list[object]]:
         return
     zero = datetime.fromisoformat(record.commands[0].started_at).timestamp()
     name = [record.run_id, record.cell.id, record.step.repeat]
-    for host, seen in record.after.items():
-        for at, metric, value in points(record, host, samples.of(seen.samples)):
+    for host, series in flow.series(record).items():
+        for at, metric, value in points(record, host, series):
             yield [*name, host, f"{at - zero:.3f}", metric, f"{value:.6g}"]
 
 

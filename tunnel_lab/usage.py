@@ -62,15 +62,15 @@ def cpu(series: Samples, when: tuple[float, float]) -> Cpu:
 
     ticks = {kind: rise(f"cpu|{kind}") for kind in KINDS}
     total = sum(ticks.values()) or 1.0
-    stolen = ticks["idle"] + ticks["iowait"] + ticks["steal"]
+    busy = sum(ticks[kind] for kind in KINDS if kind not in ("idle", "iowait"))
     sampler = rise("sampler|cpu_us") / 1e6 / seconds
-    own = rise("host|cpu_ns") / 1e9 if "host|cpu_ns" in series.names else (total - stolen) / hertz
+    own = rise("host|cpu_ns") / 1e9 if "host|cpu_ns" in series.names else (busy - ticks["steal"]) / hertz
     cores = [name.partition("|")[0] for name in series.names if name.startswith("cpu") and name.endswith("|busy")]
     return Cpu(
         cores=max(0.0, own / seconds - sampler),
         quota=series.meta.get("quota_cores"),
         throttled=rise("host|throttled_periods") / (rise("host|periods") or 1.0),
-        machine=1 - (ticks["idle"] + ticks["iowait"]) / total,
+        machine=busy / total,
         softirq=max((rise(f"{core}|softirq") / hertz / seconds for core in cores), default=0.0),
         split={kind: each / total for kind, each in ticks.items()},
         processes=[*_processes(series, start, end, hertz), *_kernel(series, start, end, hertz)],
@@ -128,7 +128,7 @@ def _columns(flow: Flow, host: Host, series: Samples) -> dict[str, Any]:
     gigabytes = flow.measurement.carried / 1e9
     busiest = max(used.processes, key=lambda each: each.cores, default=None)
     tunnel = [each for each in used.processes if flow.is_tunnel(host, each.unit)]
-    shared = series.meta["kernel"] == "shared"
+    own = series.meta.get("kernel") == "own"
     looks = list(series.between(*flow.command))
     rates = [rate for look in looks for rate in look.cpu_khz]
     heat = [value for look in looks for value in look.temperature_millic.values()]
@@ -145,7 +145,7 @@ def _columns(flow: Flow, host: Host, series: Samples) -> dict[str, Any]:
         "busiest_process_cores": busiest.cores if busiest else None,
         "idle_cpu_cores": _idle(flow, series),
         "cpu_throttled_share": used.throttled,
-        "cpu_split_of": "machine" if shared else "host",
+        "cpu_split_of": "host" if own else "machine",
         "cpu_user_share": used.split["user"] + used.split["nice"],
         "cpu_system_share": used.split["system"],
         "cpu_hardirq_share": used.split["irq"],

@@ -32,7 +32,7 @@ options:
   sampler:
     description:
       - C(start) the sampler last of all and return when it has seen the host idle for C(baseline_s).
-      - C(stop) it first of all; what it wrote goes into the observation.
+      - C(stop) it last of all; what it wrote goes into the observation.
     type: str
     choices: [start, stop]
   interfaces:

@@ -245,11 +245,14 @@ def sensors():
     rates = [
         int(rate)
         for path in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
-        if (rate := read(path).strip())
+        if (rate := read(path).strip()).isdigit()  # some drivers say <unknown>
     ]
     zones = Path("/sys/class/thermal").glob("thermal_zone*")
     heat = {f"{zone.name} {read(zone / 'type').strip()}": read(zone / "temp").strip() for zone in zones}
-    return {"cpu_khz": rates, "temperature_millic": {name: int(value) for name, value in heat.items() if value}}
+    return {
+        "cpu_khz": rates,
+        "temperature_millic": {name: int(value) for name, value in heat.items() if value.lstrip("-").isdigit()},
+    }
 
 
 def own_cpu_s():
