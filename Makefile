@@ -1,19 +1,21 @@
 # lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, relay and live tests
+# situations: transfers whose limit is known, each REPEATS=n times
 # clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
+REPEATS ?= 1
 SUDO := $(if $(filter-out 0,$(shell id -u)),$(shell command -v sudo))
 # bytecode caching saves Ansible 0.8 s at each start
 unexport PYTHONDONTWRITEBYTECODE
 ANSIBLE := $(SUDO) .venv/bin/ansible-playbook
 
-.PHONY: lab plan test lint unit relay molecule clean distclean
+.PHONY: lab plan test lint unit relay molecule situations clean distclean
 lab: .venv/.ready
 	@$(ANSIBLE) lab.yml $(ARGS)
 
 plan: .venv/.ready
 	@.venv/bin/ansible-playbook playbooks/plan.yml $(ARGS)
 
-test: lint unit relay molecule
+test: lint unit relay molecule situations
 
 lint: .venv/.dev
 	.venv/bin/ruff check && .venv/bin/ruff format --check
@@ -29,6 +31,9 @@ relay: .venv/.dev
 
 molecule: .venv/.dev
 	$(SUDO) env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/molecule test
+
+situations: .venv/.dev
+	$(SUDO) .venv/bin/pytest tests/situations -s --repeats $(REPEATS)
 
 clean: .venv/.ready
 	@$(ANSIBLE) playbooks/teardown.yml $(ARGS)

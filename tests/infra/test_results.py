@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -89,22 +90,81 @@ def test_compressing_tunnel_sends_less_than_it_carries() -> None:
 
 def test_no_secret_is_in_the_results() -> None:
     home = manifests.ROOT / ".lab" / "molecule"
-    password = (home / "redis_password").read_text().strip()
+    passwords = [(home / f"{name}_password").read_text().strip() for name in ("redis", "latency")]
     private = [path for path in home.glob("*/*") if "PRIVATE KEY" in path.read_text().split("\n", 1)[0]]
     keys = [path.read_text().splitlines()[1] for path in private]
-    assert len(password) == 32
+    assert [len(password) for password in passwords] == [32, 32]
     # management and host key, both ends of ssh, the authority and both ends of OpenVPN
     assert len(keys) == 7
     for path in LATEST.resolve().rglob("*"):
-        text = path.read_text() if path.is_file() else ""
-        assert password not in text, path
-        assert not [key for key in keys if key in text], path
+        if path.is_file():
+            text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
+            assert not [secret for secret in passwords + keys if secret in text], path
 
 
 def test_overhead_of_the_lab_itself_is_small(runs: pd.DataFrame) -> None:
-    assert runs["overhead_s"].median() < 5
+    assert runs["overhead_s"].median() < 6
+    for host in ("server", "client"):
+        assert 0 < runs[f"{host}.sampler_cores"].median() < 0.02
+
+
+def test_every_row_says_why(runs: pd.DataFrame) -> None:
+    assert set(runs["limit"]) <= {"link", "window", "cpu", "loss", "application", "unclear"}
+    assert runs["limit_evidence"].str.len().min() > 20
+    assert runs["sampler"].all()
+    for figure in ("server.cpu_s_per_gb", "client.cpu_s_per_gb", "server.idle_cpu_cores", "client.idle_cpu_cores"):
+        assert runs[figure].min() > 0, figure
+    assert set(runs["server.cpu_split_of"]) == {"machine"}, "the hosts share a kernel"
+
+
+def test_published_tcp_is_limited_by_its_window(runs: pd.DataFrame) -> None:
+    mine = runs[(runs["variant"] == "published_tcp") & (runs["workload"] == "redis_sync")].iloc[0]
+    assert mine["limit"] == "window", mine["limit_evidence"]
+    assert mine["limit_window_bytes"] == 65536
+    assert mine["limit_ceiling_bit_s"] == pytest.approx(CEILING_BIT_S, rel=0.02)
+
+
+def test_counted_overhead_is_what_packet_formats_say(runs: pd.DataFrame) -> None:
+    both = runs.dropna(subset=["wire_overhead", "wire_overhead_predicted"])
+    assert {"none", "ssh", "openvpn"} <= set(both["tunnel"])
+    apart = (both["wire_overhead"] - both["wire_overhead_predicted"]).abs()
+    explained = both["wire_note"].str.startswith("counted and predicted differ").fillna(False)
+    assert ((apart <= 0.01) | explained).all(), both[["tunnel", "variant", "workload", "wire_overhead"]]
+    assert (apart <= 0.01).mean() > 0.8
+    compressing = runs["variant"].str.contains("comp|aes256") & (runs["tunnel"] == "openvpn")
+    assert runs[compressing]["wire_note"].str.contains("compresses").all()
+
+
+def test_time_series_cover_every_repeat_on_both_hosts(runs: pd.DataFrame) -> None:
+    series = pd.read_csv(LATEST / "timeseries.csv.gz")
+    repeats = series.groupby(["cell", "repeat"])["host"].agg(set)
+    assert len(repeats) == runs["order"].nunique()
+    assert all(hosts == {"server", "client"} for hosts in repeats)
+    assert {"link_rx_bit_s", "cpu_cores", "cpu_softirq_share"} <= set(series["metric"])
+
+
+def test_round_trips_are_those_of_the_link_until_a_bulk_fills_its_queue(runs: pd.DataFrame) -> None:
+    latency = runs[runs["workload"] == "latency"]
+    assert set(latency["tunnel"]) == {"none", "ssh", "openvpn"}
+    assert latency["latency_idle_p50_ms"].between(80, 90).all()
+    assert (latency["latency_loaded_p95_ms"] > latency["latency_idle_p50_ms"]).all()
+    assert latency[latency["tunnel"] == "none"]["latency_tunnel_up_s"].isna().all()
+    # a handshake of TCP and one of the tunnel's own are two round trips at least
+    assert latency[latency["tunnel"] != "none"]["latency_tunnel_up_s"].between(0.16, 10).all()
+
+
+def test_sockets_of_a_forward_are_those_that_the_post_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sockets", "ssh.published_nocomp.redis_sync", "--when", "during"]) == 0
+    client, server = capsys.readouterr().out.split("server, during the transfer")
+    assert re.search(r"ssh +LISTEN +127\.0\.0\.1:20000", client)
+    assert re.search(r"ssh +ESTAB +127\.0\.0\.1:20000 +127\.0\.0\.1:\d+", client)
+    assert re.search(r"redis-server +ESTAB +127\.0\.0\.1:\d+ +127\.0\.0\.1:20000", client)
+    assert re.search(r"ssh +ESTAB +10\.99\.0\.2:\d+ +10\.99\.0\.1:2022", client)
+    assert re.search(r"sshd-session +ESTAB +127\.0\.0\.1:\d+ +127\.0\.0\.1:6379", server)
+    assert re.search(r"redis-server +ESTAB +127\.0\.0\.1:6379", server)
 
 
 def test_records_can_be_collected_again_without_the_hosts(tmp_path: Path) -> None:
     assert main(["collect", str(LATEST), "--output", str(tmp_path)]) == 0
-    assert (tmp_path / "runs.csv").read_bytes() == (LATEST / "runs.csv").read_bytes()
+    for name in ("runs.csv", "summary.csv", "timeseries.csv.gz"):
+        assert (tmp_path / name).read_bytes() == (LATEST / name).read_bytes()

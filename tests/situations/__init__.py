@@ -1,0 +1,1 @@
+"""Transfers whose limit is known, constructed in a lab of their own; they need root."""

@@ -1,0 +1,48 @@
+"""The lab on which situations are constructed: its playbooks, and a quota for one of its hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "situations"
+Playbook = Callable[..., str]
+
+
+def play(*playbooks: str, **choices: Any) -> str:
+    """Run playbooks on the lab with these `lab_*` variables; return what they print, or fail with it."""
+    given = {"lab_name": LAB, **{f"lab_{name}": value for name, value in choices.items()}}
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), *playbooks, "-e", json.dumps(given)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=7200)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def run_dir(printed: str) -> Path:
+    """Return the directory of the run that `measure.yml` says it writes to."""
+    found = re.search(r"measurements of \d+ cells, into (\S+)", printed)
+    assert found, printed[-2000:]
+    return Path(found[1])
+
+
+def set_quota(host: str, share: float | None) -> None:
+    """Let a host of the lab have this share of one core; None: all of them. Both kinds of cgroups, read back."""
+    inspect = ["podman", "inspect", "--format", "{{.State.CgroupPath}}", f"tunnellab-{LAB}-{host}"]
+    path = subprocess.run(inspect, capture_output=True, text=True, check=True, timeout=60).stdout.strip().lstrip("/")
+    period_us = 100_000
+    quota_us = -1 if share is None else round(share * period_us)
+    old, new = (Path("/sys/fs/cgroup") / part for part in (f"cpu/{path}/cpu.cfs_quota_us", f"{path}/cpu.max"))
+    if old.exists():
+        old.write_text(str(quota_us))
+        assert int(old.read_text()) == quota_us
+    else:
+        new.write_text(f"{'max' if share is None else quota_us} {period_us}")
+        assert new.read_text().split()[0] == ("max" if share is None else str(quota_us))
