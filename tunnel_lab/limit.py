@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunnel_lab import usage
-from tunnel_lab.flow import Flow, Passage
+from tunnel_lab.flow import Flow
+from tunnel_lab.passage import Passage
 
 Kind = Literal["link", "window", "cpu", "loss", "application", "unclear"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tunnel_lab import wire
-from tunnel_lab.flow import Flow, owners
+from tunnel_lab.flow import Flow
+from tunnel_lab.passage import owners
 from tunnel_lab.sockets import Socket
 
 COUNTED = "wire_overhead"

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from tunnel_lab import samples, show
 from tunnel_lab.errors import LabError, closest
-from tunnel_lab.flow import buffer_full, cwnd_full, flow, owners, unread, window_full
+from tunnel_lab.flow import flow
 from tunnel_lab.parsing import evaluate
+from tunnel_lab.passage import buffer_full, cwnd_full, owners, unread, window_full
 from tunnel_lab.plan import Step
 from tunnel_lab.records import Host, Record, raw_path
 from tunnel_lab.sockets import Socket, parse

@@ -101,7 +101,7 @@ def drops(flow: Flow) -> dict[str, float]:
     """Return {where: how many} packets were dropped during the transfer, of all the places that count them."""
     found: dict[str, float] = {}
     emulator = (flow.record.link.before, flow.record.link.after)
-    ways = [seen.get("directions", {}).get(flow.measurement.direction, {}) for seen in emulator]
+    ways = [(seen.get("drops") or seen.get("directions", {})).get(flow.measurement.direction, {}) for seen in emulator]
     for key, what in (("dropped_queue", QUEUE), ("dropped_loss", "frames by the link's random loss")):
         found[what] = ways[1].get(key, 0) - ways[0].get(key, 0)
     for host, series in flow.samples.items():

@@ -9,8 +9,8 @@ from builders import COMMAND_S, START, command
 from sampled import MSS, Side, flow_of, measured, process, receives, sampled, sends, stamped, steady, tcp
 
 from tunnel_lab import flow
-from tunnel_lab.flow import Passage
 from tunnel_lab.parsing import Direction
+from tunnel_lab.passage import Passage, buffer_full, cwnd_full, unread, window_full
 from tunnel_lab.records import Command, Record
 from tunnel_lab.sockets import parse
 
@@ -159,7 +159,7 @@ def test_one_look_at_a_connection_says_nothing() -> None:
 
 
 def cwnd(unacked: int, size: int = 100) -> bool:
-    return flow.cwnd_full(parse(tcp(unacked=unacked, cwnd=size))[0])
+    return cwnd_full(parse(tcp(unacked=unacked, cwnd=size))[0])
 
 
 def test_congestion_window_is_full_from_nine_tenths_on() -> None:
@@ -181,18 +181,18 @@ def test_receive_window_is_full_when_no_more_may_be_sent(in_flight: int, cwnd: i
     line = tcp(
         queues=(0, in_flight + 500), notsent=500, unacked=-(-in_flight // MSS), cwnd=cwnd, mss=MSS, snd_wnd=65536
     )
-    assert flow.window_full(parse(line)[0]) is full
+    assert window_full(parse(line)[0]) is full
 
 
 def test_window_of_less_than_a_segment_is_not_full_of_nothing() -> None:
     line = tcp(queues=(0, 0), cwnd=10, mss=65483, snd_wnd=65536)
-    assert not flow.window_full(parse(line)[0])
+    assert not window_full(parse(line)[0])
 
 
 def test_small_segments_do_not_fill_the_window() -> None:
     # 60 segments of 100 bytes are 6000 bytes, not 60 full ones
     line = tcp(queues=(0, 6000), unacked=60, cwnd=100, mss=MSS, snd_wnd=65536)
-    assert not flow.window_full(parse(line)[0])
+    assert not window_full(parse(line)[0])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_small_segments_do_not_fill_the_window() -> None:
 )
 def test_send_buffer_is_full_of_what_has_been_sent(w: int, notsent: int, cwnd: int, full: bool) -> None:
     line = tcp(skmem={"w": w, "tb": 131072}, notsent=notsent, unacked=39, cwnd=cwnd, mss=MSS)
-    assert flow.buffer_full(parse(line)[0]) is full
+    assert buffer_full(parse(line)[0]) is full
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_send_buffer_is_full_of_what_has_been_sent(w: int, notsent: int, cwnd: i
 def test_unread_is_what_the_process_could_read(recv_q: int, r: int, full: bool) -> None:
     # in the last, all of it lies behind a segment that was lost
     line = tcp(queues=(recv_q, 0), skmem={"r": r, "rb": 131072})
-    assert flow.unread(parse(line)[0]) is full
+    assert unread(parse(line)[0]) is full
 
 
 # the command

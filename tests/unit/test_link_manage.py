@@ -211,6 +211,6 @@ def test_link_that_has_ended_is_told(home: Path, emulator: Emulator) -> None:
 
 def test_statistics_of_netem_are_the_words_of_tc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manage, "running", lambda *_: True)
-    monkeypatch.setattr(netem, "statistics", lambda _: "qdisc netem 1: Sent 5 bytes")
+    monkeypatch.setattr(netem, "statistics", lambda _: {"tc": "qdisc netem 1: Sent 5 bytes"})
     store(home, "netem")
     assert manage.statistics(home) == {"emulator": "netem", "tc": "qdisc netem 1: Sent 5 bytes"}

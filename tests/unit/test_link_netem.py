@@ -130,3 +130,29 @@ def test_address_has_a_prefix_length(address: str) -> None:
 def test_address_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="does not appear to be"):
         End(pid=1, address="server")
+
+
+SHOWN = """\
+qdisc noqueue 0: dev bridge root refcnt 2
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc netem 1: dev to-server root refcnt 9 limit 10000000 delay 40ms loss 1%
+ Sent 5000 bytes 50 pkt (dropped 12, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc tbf 2: dev to-server parent 1:1 rate 100Mbit burst 12500b lat 80ms
+ Sent 4900 bytes 49 pkt (dropped 0, overlimits 7 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc netem 1: dev to-client root refcnt 9 limit 10000000 delay 40ms loss 1%
+ Sent 9000 bytes 90 pkt (dropped 30, overlimits 0 requeues 0)
+qdisc tbf 2: dev to-client parent 1:1 rate 100Mbit burst 12500b lat 80ms
+ Sent 8000 bytes 80 pkt (dropped 25, overlimits 70 requeues 0)
+"""
+
+
+def test_drops_by_the_queue_and_by_chance_are_told_apart() -> None:
+    assert netem.drops(SHOWN) == {
+        "server_to_client": {"dropped_queue": 25, "dropped_loss": 5},
+        "client_to_server": {"dropped_queue": 0, "dropped_loss": 12},
+    }
+    nothing = {"dropped_queue": 0, "dropped_loss": 0}
+    assert netem.drops("") == {"server_to_client": nothing, "client_to_server": nothing}

@@ -197,6 +197,14 @@ def test_omitted_seconds_do_not_count() -> None:
     assert up.goodput_bit_s == pytest.approx(95572079.48)
 
 
+def test_interval_that_iperf3_does_not_report_is_no_gap() -> None:
+    """Captured: the third omitted interval is missing, the first that counts goes from 0.999 to 1.001 s."""
+    text = captured("iperf3.omit.unreported.json")
+    up = without_slow_start().commands[1]
+    down, _ = parse(record("iperf3", {"duration_s": 10, "omit_s": 3}, command("server_to_client", text), up))
+    assert (down.payload_bytes, down.duration_s) == (115212288, 9.999984)
+
+
 def test_no_more_arrives_than_was_sent_and_under_way() -> None:
     under_way = 9175040 + 10092544 + 13631488
 

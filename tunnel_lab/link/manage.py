@@ -92,7 +92,7 @@ def statistics(home: Path) -> dict[str, object]:
     if not running(state, home):
         raise LabError(f"the link is gone, its {state.emulator} has ended. Run lab.yml again, it makes the link anew.")
     if state.emulator == "netem":
-        return {"emulator": "netem", "tc": netem.statistics(state.spec)}
+        return {"emulator": "netem", **netem.statistics(state.spec)}
     try:
         return {"emulator": "relay", **asdict(Status.read(home / "relay.json"))}
     except (OSError, ValueError) as error:

@@ -11,6 +11,7 @@ and a queue limited in bytes).
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from tunnel_lab.link.spec import End, LinkSpec
 
 _IN_FLIGHT_PACKETS = 10_000_000
 """netem's own limit counts packets under way and would throttle rate x delay at its default of 1000."""
+
+_DROPPED = re.compile(r"^qdisc (netem|tbf) \S+ dev (\S+) .*\n Sent \d+ bytes \d+ pkt \(dropped (\d+),", re.MULTILINE)
 
 
 def namespace(name: str) -> str:
@@ -89,6 +92,20 @@ def running(spec: LinkSpec) -> bool:
     return _path(spec.name).exists()
 
 
-def statistics(spec: LinkSpec) -> str:
-    """Return what tc counts on the middle hop: packets, drops, backlog of each direction."""
-    return run(["tc", "-s", "qdisc", "show"], _path(spec.name))
+def statistics(spec: LinkSpec) -> dict[str, object]:
+    """Return what tc counts on the middle hop, and of that the drops by direction."""
+    text = run(["tc", "-s", "qdisc", "show"], _path(spec.name))
+    return {"tc": text, "drops": drops(text)}
+
+
+def drops(text: str) -> dict[str, dict[str, int]]:
+    """Return {direction: {dropped_queue, dropped_loss}} from `tc -s qdisc show`.
+
+    netem counts what the tbf inside it drops as its own (sch_netem.c, netem_dequeue); the rest is its random loss.
+    """
+    counted = {(kind, device): int(dropped) for kind, device, dropped in _DROPPED.findall(text)}
+    found = {}
+    for direction, device in (("server_to_client", "to-client"), ("client_to_server", "to-server")):
+        queue, all_of = counted.get(("tbf", device), 0), counted.get(("netem", device), 0)
+        found[direction] = {"dropped_queue": queue, "dropped_loss": max(0, all_of - queue)}
+    return found
