@@ -8,7 +8,7 @@
     application  the sending program had nothing to send
     unclear      none of these
 
-docs/method.md says why in this order, and how the rules were tested.
+docs/why.md says why in this order, and how the rules were tested.
 """
 
 from __future__ import annotations

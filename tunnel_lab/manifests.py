@@ -159,6 +159,8 @@ class Workload(Strict):
     params: Settings = Field(default_factory=dict)
     limits: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """The least and the most that a parameter may be."""
+    requires: list[str] = Field(default_factory=list)
+    """Jinja expressions over the parameters that must hold, such as `omit_s < bulk_s`."""
     timeout_s: float | str
     """The longest that one command may take, in seconds, or a Jinja expression over the parameters for it."""
 

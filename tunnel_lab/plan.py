@@ -213,7 +213,12 @@ def _params(catalog: Catalog, name: str, given: dict[str, Any]) -> Settings:
         if key not in known:
             raise LabError(f"lab_params.{name}: unknown parameter '{key}'.{closest(key, known)}")
         catalog.workloads[name].check_value(key, value)
-    return {**known, **given}
+    params = {**known, **given}
+    for rule in catalog.workloads[name].requires:
+        if not gate.expression(rule, params):
+            found = ", ".join(f"{key}={value}" for key, value in params.items() if key in rule.split())
+            raise LabError(f"lab_params.{name}: {rule} must hold; it has {found}.")
+    return params
 
 
 def _known(variable: str, given: dict[str, Any], known: dict[str, Any]) -> None:

@@ -80,20 +80,20 @@ def read_run(run_dir: Path) -> Run:
 def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
     """Return at least one row for every planned repeat, whatever the files below raw/ look like."""
     planned = {raw_path(run_dir, step): step for step in run.plan.steps}
-    usable: dict[Path, Record] = {}
+    usable: dict[Path, list[Row]] = {}
     broken: dict[Path, str] = {}
+    rate = why.link_rate(run, records(run_dir, run))
     for path in sorted((run_dir / "raw").glob("*.json")):
         concerned = {path}
         try:
             record = Record.read(path)
             concerned.add(raw_path(run_dir, record.step))
             _check(record, run, planned.get(path))
-            usable[path] = record
+            usable[path] = _rows_of_record(run, record, rate)
         except LabError as error:
             reason = _why(error, path)
             problems.append(f"{path}: {reason}")
             broken.update((found, f"{path.name}: {reason}") for found in concerned - set(broken))
-    rate = why.link_rate(run, usable.values())
     run_columns = _run_columns(run)
     cell_columns = {name: _cell_columns(cell) for name, cell in run.plan.cells.items()}
     return [
@@ -106,10 +106,17 @@ def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
             "sampler": step.sampled,
         }
         for path, step in planned.items()
-        for row in (
-            _rows_of_record(run, usable[path], rate) if path in usable else [_row_without_record(broken.get(path))]
-        )
+        for row in usable.get(path) or [_row_without_record(broken.get(path))]
     ]
+
+
+def records(run_dir: Path, run: Run) -> Iterator[Record]:
+    """Yield the records of a run in its order, one at a time; those that cannot be read are left out."""
+    for step in run.plan.steps:
+        try:
+            yield Record.read(raw_path(run_dir, step))
+        except LabError:
+            continue
 
 
 def _check(record: Record, run: Run, planned: Step | None) -> None:

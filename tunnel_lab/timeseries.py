@@ -6,12 +6,11 @@ import csv
 import gzip
 import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from tunnel_lab import flow, samples
-from tunnel_lab.errors import LabError
 from tunnel_lab.records import Host, Record
 from tunnel_lab.samples import Row, Samples
 from tunnel_lab.tables import replacing
@@ -31,7 +30,7 @@ Point = tuple[float, str, float]
 """(seconds since the epoch by the host's clock, metric, value)"""
 
 
-def write(records: Iterator[Record], path: Path) -> None:
+def write(records: Iterable[Record], path: Path) -> None:
     """Write `timeseries.csv.gz` in one step (0644); the same records give the same bytes."""
     with replacing(path) as draft, draft.open("wb") as raw, gzip.GzipFile("", "wb", 3, raw, mtime=0) as packed:
         stream = io.TextIOWrapper(packed, encoding="utf-8", newline="")
@@ -41,18 +40,6 @@ def write(records: Iterator[Record], path: Path) -> None:
             lines.writerows(_lines(record))
         stream.flush()
         stream.detach()
-
-
-def read_records(run_dirs: list[Path]) -> Iterator[Record]:
-    """Yield every record that can be read, in the order of the runs and then of time."""
-    for run_dir in run_dirs:
-        found = []
-        for path in (run_dir / "raw").glob("*.json"):
-            try:
-                found.append(Record.read(path))
-            except LabError:
-                continue  # told by `collect`
-        yield from sorted(found, key=lambda record: record.step.order)
 
 
 def _lines(record: Record) -> Iterator[list[object]]:

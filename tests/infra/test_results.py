@@ -113,7 +113,8 @@ def test_every_row_says_why(runs: pd.DataFrame) -> None:
     assert runs["limit_evidence"].str.len().min() > 20
     assert runs["sampler"].all()
     for figure in ("server.cpu_s_per_gb", "client.cpu_s_per_gb", "server.idle_cpu_cores", "client.idle_cpu_cores"):
-        assert runs[figure].min() > 0, figure
+        assert runs[figure].min() >= 0, figure
+        assert runs[figure].median() > 0, figure
     assert set(runs["server.cpu_split_of"]) == {"machine"}, "the hosts share a kernel"
 
 
@@ -128,7 +129,7 @@ def test_counted_overhead_is_what_packet_formats_say(runs: pd.DataFrame) -> None
     both = runs.dropna(subset=["wire_overhead", "wire_overhead_predicted"])
     assert {"none", "ssh", "openvpn"} <= set(both["tunnel"])
     apart = (both["wire_overhead"] - both["wire_overhead_predicted"]).abs()
-    explained = both["wire_note"].str.startswith("counted and predicted differ").fillna(False)
+    explained = both["wire_note"].fillna("").str.startswith("counted and predicted differ")
     assert ((apart <= 0.01) | explained).all(), both[["tunnel", "variant", "workload", "wire_overhead"]]
     assert (apart <= 0.01).mean() > 0.8
     compressing = runs["variant"].str.contains("comp|aes256") & (runs["tunnel"] == "openvpn")

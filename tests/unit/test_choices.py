@@ -27,6 +27,8 @@ def test_select_is_a_list_or_a_string(given: Any) -> None:
 
 
 def test_strings_of_the_command_line_are_converted() -> None:
+    for given, sampler in (("false", False), ("True", True), ("alternate", "alternate")):
+        assert choose(lab_sampler=given).lab_sampler == sampler
     chosen = choose(lab_repeats="3", lab_seed="7", lab_timeout_s="1.5")
     assert (chosen.lab_repeats, chosen.lab_seed, chosen.lab_timeout_s) == (3, 7, 1.5)
     assert choose(lab_link={"rtt_ms": "80", "rate_mbit": "100"}).lab_link == Link(rtt_ms=80, rate_mbit=100)
@@ -47,6 +49,7 @@ def test_strings_of_the_command_line_are_converted() -> None:
         ({"lab_link": {"rtt_ms": 80}}, ["lab_link.rate_mbit", "required"]),
         ({"lab_link": {"rtt_ms": 80, "rate_mbit": 1, "delay_ms": 40}}, ["lab_link.delay_ms", "not permitted"]),
         ({"lab_link": "80"}, ["lab_link", "'80'"]),
+        ({"lab_sampler": "sometimes"}, ["lab_sampler", "'sometimes'"]),
     ],
 )
 def test_wrong_values_are_named(variables: dict[str, Any], said: list[str]) -> None:

@@ -105,3 +105,11 @@ def test_unknown_names_are_told_what_exists(make_plan: MakePlan, variables: dict
     with pytest.raises(LabError) as error:
         make_plan(**variables)
     assert all(part in str(error.value) for part in said), error.value
+
+
+@pytest.mark.parametrize(
+    ("choice", "sampled"), [(True, [0, 1, 2, 3, 4]), (False, []), ("alternate", [1, 3]), ("false", [])]
+)
+def test_repeats_are_sampled_as_chosen(make_plan: MakePlan, choice: object, sampled: list[int]) -> None:
+    steps = make_plan(lab_sampler=choice).steps
+    assert sorted({step.repeat for step in steps if step.sampled}) == sampled

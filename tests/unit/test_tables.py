@@ -270,3 +270,12 @@ def test_thousands_of_records_take_seconds(make_run: Make) -> None:
     assert len(runs) == 2002
     assert summarise(runs)["n"].sum() == 2002
     assert time.monotonic() - started < 6, "10,000 records must take less than 30 s"
+
+
+def test_records_come_in_the_order_of_the_run_and_broken_ones_are_left_out(make_run: Make) -> None:
+    stored = make_run()
+    stored.write(a_second, (SMALL, 3))
+    stored.file(SMALL, 1).write_text("{")
+    orders = [record.step.order for record in tables.records(stored.path, stored.run)]
+    assert orders == sorted(orders)
+    assert len(orders) == 6

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from builders import COMMAND_S, LINK
+from builders import COMMAND_S
 from sampled import BEGUN_S, Side, machine, process, receives, sampled, sends, steady
 
 from tunnel_lab import timeseries
@@ -106,12 +106,3 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(tmp_path: Path) -> No
     with pytest.raises(LabError, match="in mid-way"):
         timeseries.write((records() for _ in range(1)), tmp_path / "timeseries.csv.gz")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_records_come_in_the_order_of_the_run_and_broken_ones_are_left_out(tmp_path: Path) -> None:
-    made = sampled()
-    for order in (2, 1, 3):
-        step = made.step.model_copy(update={"order": order, "repeat": 4 - order})
-        made.model_copy(update={"step": step}).write(tmp_path / "raw" / f"none.bare.{LINK}.r{4 - order}.json")
-    (tmp_path / "raw" / "none.bare.link0.r1.json").write_text("{")
-    assert [record.step.order for record in timeseries.read_records([tmp_path])] == [1, 2]

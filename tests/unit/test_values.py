@@ -110,6 +110,11 @@ def test_time_limit_follows_the_parameters() -> None:
     assert planned(lab_timeout_s=5).cells["none.bare.iperf3"].timeout_s == 5
 
 
+def test_parameters_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(LabError, match=r"lab_params\.latency: omit_s < bulk_s must hold; it has bulk_s=4, omit_s=4\."):
+        planned(lab_params={"latency": {"bulk_s": 4, "omit_s": 4}})
+
+
 def test_own_variant_is_measured_without_being_selected_and_checked_in_any_case() -> None:
     mine = {"openvpn": {"mine": {"extends": "modern_tcp"}}}
     assert "openvpn.mine.redis_sync" in planned(lab_variants=mine).cells
