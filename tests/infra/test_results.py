@@ -64,7 +64,8 @@ def test_link_was_what_it_was_set_to() -> None:
 
 
 def test_nothing_is_faster_than_the_link_but_what_compresses(runs: pd.DataFrame) -> None:
-    plain = runs[~runs["variant"].str.contains("comp|aes256")]
+    # what was lost and repaired arrives at once; latency's two seconds may begin just before that
+    plain = runs[~runs["variant"].str.contains("comp|aes256") & (runs["workload"] != "latency")]
     assert plain["goodput_bit_s"].max() < 100e6 * 1448 / 1514 * 1.02  # iperf counts in blocks of 128 KiB
 
 
@@ -147,7 +148,10 @@ def test_time_series_cover_every_repeat_on_both_hosts(runs: pd.DataFrame) -> Non
 def test_round_trips_are_those_of_the_link_until_a_bulk_fills_its_queue(runs: pd.DataFrame) -> None:
     latency = runs[runs["workload"] == "latency"]
     assert set(latency["tunnel"]) == {"none", "ssh", "openvpn"}
-    assert latency["latency_idle_p50_ms"].between(80, 90).all()
+    # OpenVPN over TCP leaves Nagle's algorithm on: a small packet waits for the one before to be acknowledged
+    nagle = (latency["tunnel"] == "openvpn") & latency["variant"].str.contains("tcp")
+    assert latency[~nagle]["latency_idle_p50_ms"].between(80, 90).all()
+    assert (latency[nagle]["latency_idle_p50_ms"] > 120).all()
     assert (latency["latency_loaded_p95_ms"] > latency["latency_idle_p50_ms"]).all()
     assert latency[latency["tunnel"] == "none"]["latency_tunnel_up_s"].isna().all()
     # a handshake of TCP and one of the tunnel's own are two round trips at least
