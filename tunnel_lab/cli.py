@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from tunnel_lab import show, socketview, summary, tables, timeseries
+from tunnel_lab import manifests, show, socketview, summary, tables, timeseries
 from tunnel_lab.errors import LabError
-from tunnel_lab.manifests import ROOT
 
-LATEST = ROOT / "results" / "latest"
+LATEST = manifests.ROOT / "results" / "latest"
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,6 +73,7 @@ def _collect(arguments: argparse.Namespace) -> int:
     timeseries.write(records, output / "timeseries.csv.gz")
     show.summary(summed)
     show.why(summed)
+    show.own_figures(summed, manifests.load().workloads)
     show.drift(runs)
     show.failures(runs)
     print(*(output / name for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")), sep="\n")

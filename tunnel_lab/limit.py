@@ -165,9 +165,13 @@ def _said(worst: Passage, dropped: dict[str, float]) -> str:
 def _idle(flow: Flow) -> Limit | None:
     sources = [each for each in flow.passages if each.host == flow.sender and each.sent_bytes > 0]
     own = [each for each in sources if not flow.is_tunnel(each.host, each.unit)]
-    if own and all(each.busy < MOST for each in own):
-        busy = max(each.busy for each in own)
-        return Limit("application", f"{own[0].process} on the {flow.sender} had data to send in {busy:.0%} of the time")
+    if own and all(each.starved >= MOST for each in own):
+        least = min(own, key=lambda each: each.starved)
+        return Limit(
+            "application",
+            f"{least.process} on the {flow.sender} had given its socket nothing more to send "
+            f"in {least.starved:.0%} of {least.looks} looks",
+        )
     return None
 
 

@@ -157,6 +157,8 @@ class Workload(Strict):
     done_log: str | None = None
     """A regular expression that the server's units log when they have counted the whole repeat."""
     params: Settings = Field(default_factory=dict)
+    shown: dict[str, str] = Field(default_factory=dict)
+    """Columns of its own that a summary shows to people, the median of each, with its head."""
     limits: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """The least and the most that a parameter may be."""
     requires: list[str] = Field(default_factory=list)

@@ -43,6 +43,8 @@ class Passage:
     """Share of looks in which the peer's receive window was in use."""
     buffer_full: float
     """Share of looks with a full send buffer, all of it sent, and room in the congestion window."""
+    starved: float
+    """Share of looks in which its process had given it nothing more to send, and there was room in every window."""
     unread: float
     """Share of looks in which over half of its receive buffer waited for the process to read."""
     window_bytes: float
@@ -122,6 +124,7 @@ def _passage(host: Host, owner: dict[int, str], looked: list[tuple[float, Socket
         cwnd_full=_share(sockets, cwnd_full),
         window_full=_share(sockets, window_full),
         buffer_full=_share(sockets, buffer_full),
+        starved=_share(sockets, starved),
         unread=_share(sockets, unread),
         window_bytes=median(socket.number("snd_wnd") for socket in sockets),
         buffer_bytes=median(max(socket.memory.get("tb", 0) / 2, socket.in_flight) for socket in sockets),
@@ -152,6 +155,13 @@ def buffer_full(socket: Socket) -> bool:
     limit = socket.memory.get("tb", 0)
     full = limit > 0 and socket.memory.get("w", 0) >= FULL_BUFFER * limit
     return full and not cwnd_full(socket) and socket.number("notsent") <= 2 * socket.number("mss")
+
+
+def starved(socket: Socket) -> bool:
+    """Whether all that its process has written is sent, and more could be. (tcp_info's busy time goes on until the
+    last byte is acknowledged, so a slow writer's socket is busy all the time on a long link.)"""
+    all_sent = socket.number("notsent") <= socket.number("mss")
+    return all_sent and not (cwnd_full(socket) or window_full(socket) or buffer_full(socket))
 
 
 def unread(socket: Socket) -> bool:

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tunnel_lab.manifests import Workload
 from tunnel_lab.overhead import COUNTED
 from tunnel_lab.tables import LINK
 
@@ -54,6 +55,19 @@ def why(summed: pd.DataFrame) -> None:
                 "overhead: bytes on the link per byte of payload; headers: how much of the distance from the bare\n"
                 "link they explain; CPU s/GB: CPU seconds of the whole host per 10^9 bytes of payload"
             )
+
+
+def own_figures(summed: pd.DataFrame, workloads: dict[str, Workload]) -> None:
+    """Print the medians of what each workload measures beside goodput, as its manifest asks for."""
+    for name, workload in workloads.items():
+        rows = summed[(summed["workload"] == name) & (summed["n"] > 0)]
+        columns = {f"{column}_median": head for column, head in workload.shown.items() if f"{column}_median" in summed}
+        if len(rows) and columns:
+            block = table(["cell", "way"], list(columns.values()))
+            for label, row in zip(_labels(rows), rows.to_dict("records"), strict=True):
+                figures = [_number(row[column], 2 if row[column] < 100 else 0) for column in columns]
+                block.add_row(label, ARROWS.get(row["direction"], ""), *figures)
+            console().print(block)
 
 
 def _why_block(rows: pd.DataFrame) -> Table:

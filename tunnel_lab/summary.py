@@ -8,13 +8,13 @@ import pandas as pd
 
 from tunnel_lab import overhead
 from tunnel_lab.plan import BARE
-from tunnel_lab.tables import CELL, LINK, Row
+from tunnel_lab.tables import CELL, FIXED, LINK, PREFIXES, Row
 
 MEDIANS = [
-    *("link_utilisation", overhead.COUNTED, "wire_overhead_predicted"),
+    *("link_utilisation", "retransmitted_share", overhead.COUNTED, "wire_overhead_predicted"),
     *(f"{host}.{figure}" for host in ("server", "client") for figure in ("cpu_s_per_gb", "tunnel_cpu_s_per_gb")),
 ]
-"""What a summary tells the median of, beside goodput and times."""
+"""What a summary tells the median of, beside goodput, times, and every figure of a workload's own."""
 AGAINST_BARE = ["bare_goodput_bit_s", "gap_explained_by_overhead"]
 
 
@@ -39,7 +39,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
             "overhead_median_s": good["overhead_s"].median(),
             "limit": good["limit"].agg(_commonest),
             "limit_n": good["limit"].agg(lambda limits: int((limits == _commonest(limits)).sum())),
-            **{f"{name}_median": good[name].median() for name in MEDIANS if name in runs},
+            **{f"{name}_median": good[name].median() for name in [*MEDIANS, *own_figures(runs)] if name in runs},
         }
     )
     table = planned.rename("n_failed").reset_index().merge(figures.reset_index(), on=cell, how="left")
@@ -48,6 +48,12 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     for name, values in zip(AGAINST_BARE, _against_bare(table), strict=True):
         table[name] = pd.Series(values, index=table.index, dtype="float64")
     return table[[*cell, "direction", "n", "n_failed", *figures.columns[1:], *AGAINST_BARE]]
+
+
+def own_figures(runs: pd.DataFrame) -> list[str]:
+    """Return the columns of a runs table that are a workload's own and numbers, in their order."""
+    numbers = runs.select_dtypes("number").columns
+    return [name for name in numbers if name not in FIXED and not name.startswith(PREFIXES)]
 
 
 def _commonest(values: pd.Series[Any]) -> str | None:

@@ -37,6 +37,8 @@ LINK_SEEN = ["link_late_share", "link_dropped_frames"]
 """How the relay kept its pace in a repeat; empty with another emulator."""
 STEP = ["direction", "repeat", "order", "status", "reason", "started_at"]
 FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure", *LINK_SEEN, *why.COLUMNS]
+FIXED = ["run_id", *LINK, *CELL, *STEP, *FIGURES]
+"""The columns of every table of runs; those of the workloads follow, then those that begin with one of PREFIXES."""
 PREFIXES = ("negotiated.", "server.", "client.", "git_commit")
 """How the columns after those of the workloads begin, in their order."""
 
@@ -208,9 +210,8 @@ def canonical(settings: Settings) -> str:
 
 def _table(rows: list[Row]) -> pd.DataFrame:
     """Return `rows` with columns in a fixed order and of the type of their values."""
-    fixed = ["run_id", *LINK, *CELL, *STEP, *FIGURES]
-    found = {column for row in rows for column in row} - set(fixed)
-    table = pd.DataFrame(rows, columns=[*fixed, *sorted(found, key=_place)], dtype=object)
+    found = {column for row in rows for column in row} - set(FIXED)
+    table = pd.DataFrame(rows, columns=[*FIXED, *sorted(found, key=_place)], dtype=object)
     return pd.DataFrame({column: _typed(table[column]) for column in table})
 
 

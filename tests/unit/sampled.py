@@ -90,7 +90,7 @@ def tcp(
 
 
 def sends(
-    bit_s: float, *, again: float = 0.0, notsent: int = 0, w: int = 400_000, tb: int = 4_194_304, **says: Any
+    bit_s: float, *, again: float = 0.0, notsent: int = 20 * MSS, w: int = 400_000, tb: int = 4_194_304, **says: Any
 ) -> Line:
     """A socket that sends at `bit_s` while the command runs, with room everywhere unless `says` tells otherwise.
 

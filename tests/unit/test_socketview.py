@@ -70,9 +70,9 @@ def test_during_shows_a_look_of_each_host(make_run: Make, collect: Collect) -> N
     client, server = result.stdout.split(f"{CELL} r1: server, during the transfer")
     assert "copy" in client
     row = next(line for line in server.splitlines() if line.startswith("pipe"))
-    # send-q 200 x 1448, cwnd 400 x 1448, the peer's window, half of tb 4194304
+    # send-q (200 + 20) x 1448, cwnd 400 x 1448, the peer's window, half of tb 4194304
     assert row.split()[:9] == [
-        *("pipe", "ESTAB", "10.99.0.1:5201", "10.99.0.2:40000", "0", "289600", "579200", "3000000", "2097152")
+        *("pipe", "ESTAB", "10.99.0.1:5201", "10.99.0.2:40000", "0", "318560", "579200", "3000000", "2097152")
     ]
 
 
