@@ -12,25 +12,26 @@ from tunnel_lab.sockets import Socket
 COUNTED = "wire_overhead"
 AGREE = 0.01
 """Counted and predicted agree within this share of the payload; otherwise the row says what else there was."""
-LEAST_BYTES = 1_000_000
+LEAST_BYTES = 5_000_000
 """Between two looks; with less, a few packets under way decide the ratio."""
 
 
 def counted(flow: Flow) -> float | None:
     """Return bytes that the receiver's link interface counted / bytes that the workload's own socket there received.
 
-    Both are the kernel's counters at the same moments, those of the first and the last look in which the socket has
-    received all that has arrived. What was lost on the way is not in it, what arrived twice is. None with less than
-    LEAST_BYTES of payload, and where the interface was not counted.
+    Both are the kernel's counters at the same moments, those of the first and the last look in which no socket of the
+    receiver waits for something lost before what has arrived. What was lost on the way is not in it, what arrived twice
+    is. None with less than LEAST_BYTES of payload, and where the interface was not counted.
     """
     series = flow.samples[flow.receiver]
     owner = owners(series)
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for look in series.between(*flow.command):
-        for socket in look.sockets:
-            open_ = socket.netid == "tcp" and socket.state in ("ESTAB", "CLOSE-WAIT")
-            if open_ and _is_complete(socket) and _is_workload(flow, socket, owner):
-                found.setdefault(socket.key, []).append((look.at, socket.number("bytes_received")))
+        open_ = [each for each in look.sockets if each.netid == "tcp" and each.state in ("ESTAB", "CLOSE-WAIT")]
+        if all(_is_complete(socket) for socket in open_):
+            for socket in open_:
+                if _is_workload(flow, socket, owner):
+                    found.setdefault(socket.key, []).append((look.at, socket.number("bytes_received")))
     if not found:
         return None
     looked = max(found.values(), key=lambda each: each[-1][1] - each[0][1])

@@ -55,11 +55,11 @@ def test_within_one_percent_they_agree(more: float, noted: bool) -> None:
     assert bool(overhead.columns(made(BARE + more), 1500)["wire_note"]) is noted
 
 
-def test_fewer_than_a_million_bytes_are_not_counted() -> None:
-    # between the looks at 0.001 s and 5.601 s or later, 1.1 Mbit/s are less than a million bytes, 1.5 are more
-    assert overhead.counted(made(bit_s=1.1e6)) is None
-    assert overhead.counted(made(bit_s=1.5e6)) == pytest.approx(BARE, rel=1e-4)
-    assert overhead.columns(made(bit_s=1.1e6), 1500)["wire_note"].startswith("not counted: less than 1000000 bytes")
+def test_fewer_than_five_million_bytes_are_not_counted() -> None:
+    # between the looks at 0.001 s and 5.601 s or later, 5.5 Mbit/s are less than five million bytes, 7.5 are more
+    assert overhead.counted(made(bit_s=5.5e6)) is None
+    assert overhead.counted(made(bit_s=7.5e6)) == pytest.approx(BARE, rel=1e-4)
+    assert overhead.columns(made(bit_s=5.5e6), 1500)["wire_note"].startswith("not counted: less than 5000000 bytes")
 
 
 def test_interface_that_was_not_counted() -> None:

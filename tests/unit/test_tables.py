@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from conftest import StoredRun, figure
 
-from tunnel_lab import parsing, show, tables, why
+from tunnel_lab import manifests, parsing, show, tables, why
 from tunnel_lab.errors import LabError
 from tunnel_lab.records import raw_path
 from tunnel_lab.summary import summarise
@@ -279,3 +279,21 @@ def test_records_come_in_the_order_of_the_run_and_broken_ones_are_left_out(make_
     orders = [record.step.order for record in tables.records(stored.path, stored.run)]
     assert orders == sorted(orders)
     assert len(orders) == 6
+
+
+def test_own_figures_of_a_workload_have_medians_and_are_shown(
+    make_run: Make, roles: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = make_run()
+    stored.write(lambda step: [figure(1.0, copy_wait_ms=float(step.repeat), copy_version="3.1")])
+    summed = summarise(tables.collect([stored.path])[0])
+    small = summed.query("variant == 'small'").iloc[0]
+    assert small["copy_wait_ms_median"] == 2
+    assert "copy_version_median" not in summed
+    workload = manifests.load(roles).workloads["copy"]
+    shown = workload.model_copy(update={"shown": {"copy_wait_ms": "wait\nms", "copy_gone": "gone"}})
+    show.own_figures(summed, {"copy": shown, "iperf3": manifests.load(roles).workloads["iperf3"]})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines if "pipe.small" in line] == [["pipe.small.copy", "S→C", "2.00"]]
+    assert "wait" in lines[0]
+    assert not any("gone" in line or "iperf3" in line for line in lines)

@@ -312,8 +312,9 @@ class Sampler:
         return set(processes)
 
     def look(self, pids):
-        """Write the sockets of `pids` and the sensors."""
-        self.write({"at": round(time.time(), 4), "sockets": sockets(pids), **sensors()})
+        """Write the sockets of `pids` and the sensors. What ss reads last are the sockets, so it is of when it ends."""
+        shown = sockets(pids)
+        self.write({"at": round(time.time(), 4), "sockets": shown, **sensors()})
 
     def cost(self, action, *arguments):
         """Return the CPU seconds that `action` took, and what it returned."""
