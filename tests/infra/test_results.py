@@ -153,7 +153,7 @@ def test_round_trips_are_those_of_the_link_until_a_bulk_fills_its_queue(runs: pd
     nagle = (latency["tunnel"] == "openvpn") & latency["variant"].str.contains("tcp")
     assert latency[~nagle]["latency_idle_p50_ms"].between(80, 90).all()
     assert (latency[nagle]["latency_idle_p50_ms"] > 120).all()
-    assert (latency["latency_loaded_p95_ms"] > latency["latency_idle_p50_ms"]).all()
+    assert (latency[~nagle]["latency_loaded_p95_ms"] > 1.2 * latency[~nagle]["latency_idle_p50_ms"]).all()
     assert latency[latency["tunnel"] == "none"]["latency_tunnel_up_s"].isna().all()
     # a handshake of TCP and one of the tunnel's own are two round trips at least
     assert latency[latency["tunnel"] != "none"]["latency_tunnel_up_s"].between(0.16, 10).all()
