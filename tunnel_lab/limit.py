@@ -30,8 +30,8 @@ MOST = 0.5
 CORE_FULL = 0.9
 QUOTA_FULL = 0.85
 HELD_UP, QUOTA_MOSTLY = 0.1, 0.7
-"""A host that its quota stopped in this share of the quota's periods, and that used this share of the quota: while it is
-stopped its sockets overflow, and the sender's TCP then leaves part of the quota unused."""
+"""A host that its quota stopped in this share of the quota's periods, and that used this share of the quota: while it
+is stopped its sockets overflow, and the sender's TCP then leaves part of the quota unused."""
 MACHINE_FULL = 0.95
 STEADY = 1.1
 """If more than this times a window's ceiling passed, the window was not always of the size that was seen mostly."""
