@@ -104,7 +104,7 @@ def test_no_secret_is_in_the_results() -> None:
 
 
 def test_overhead_of_the_lab_itself_is_small(runs: pd.DataFrame) -> None:
-    assert runs["overhead_s"].median() < 6
+    assert runs["overhead_s"].median() < 7
     for host in ("server", "client"):
         assert 0 < runs[f"{host}.sampler_cores"].median() < 0.02
 

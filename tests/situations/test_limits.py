@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from tunnel_lab import tables
 from .hosts import Playbook, run_dir, set_quota
 
 RIGHT = 0.95
-"""The share of all repeats whose limit must be found."""
+"""The share of all transfers whose limit must be found; of a few, one may be missed."""
 LINK: dict[str, float] = {"rtt_ms": 80, "rate_mbit": 100}
 SHORT = {"iperf3": {"duration_s": 4, "omit_s": 0}}
 PAST_SLOW_START = {"iperf3": {"duration_s": 8, "omit_s": 1}}
@@ -120,7 +121,7 @@ def test_limit_is_found(lab: Playbook, name: str, pytestconfig: pytest.Config) -
     shown = rows[["repeat", "direction", "goodput_bit_s", "limit", "limit_evidence"]].to_dict("records")
     right = (rows["limit"] == situation.limit) & rows["limit_evidence"].str.contains(situation.says)
     print(f"\n{name}: {right.sum()} of {len(right)} right", *shown, sep="\n  ")
-    assert right.mean() >= RIGHT, shown
+    assert (~right).sum() <= math.ceil((1 - RIGHT) * len(right)), shown
 
 
 def test_every_limit_is_constructed() -> None:
