@@ -31,8 +31,6 @@ class Passage:
     sent_bytes: float
     received_bytes: float
     retransmitted_bytes: float
-    busy: float
-    """Share of the time with data to send (tcp_info: tcpi_busy_time)."""
     rwnd_limited: float
     """Share of the time held up by the peer's receive window (tcpi_rwnd_limited)."""
     sndbuf_limited: float
@@ -118,7 +116,6 @@ def _passage(host: Host, owner: dict[int, str], looked: list[tuple[float, Socket
         sent_bytes=rise("bytes_sent"),
         received_bytes=rise("bytes_received"),
         retransmitted_bytes=rise("bytes_retrans"),
-        busy=time_share("busy"),
         rwnd_limited=time_share("rwnd_limited"),
         sndbuf_limited=time_share("sndbuf_limited"),
         cwnd_full=_share(sockets, cwnd_full),
