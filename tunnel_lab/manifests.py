@@ -89,6 +89,8 @@ class Tunnel(Strict):
     variants: dict[VariantName, Variant]
     units: dict[Literal["server", "client"], str] = Field(default_factory=dict)
     """The systemd unit that carries the tunnel on each host; `{variant}` stands for the variant."""
+    configuration: dict[Literal["server", "client"], list[str]] = Field(default_factory=dict)
+    """The files that say how the tunnel runs, without secrets; they go into the record. `{variant}` as in units."""
     evidence: list[Evidence] = Field(default_factory=list)
     compresses: str = "false"
     """A Jinja expression over the settings: whether less may travel over the link than the payload."""

@@ -37,6 +37,8 @@ class Cell(Strict):
     """The units that carry the tunnel and serve the workload; their logs go into the record."""
     tunnel_units: dict[Literal["server", "client"], str] = Field(default_factory=dict)
     """The one of them that carries the tunnel, on each host that has one."""
+    configuration: dict[Literal["server", "client"], list[str]] = Field(default_factory=dict)
+    """The tunnel's files on each host that go into the record as they are."""
     early: bool = False
     """Whether the workload has something to do before the tunnel is brought up."""
     fresh_units: list[str] = Field(default_factory=list)
@@ -198,6 +200,9 @@ def _cell(
         interface=tunnel.interface,
         units={host: [*filter(None, [carriers.get(host)]), *units] for host, units in served.items()},
         tunnel_units=carriers,
+        configuration={
+            host: [path.format(variant=variant) for path in paths] for host, paths in tunnel.configuration.items()
+        },
         early=workload.early,
         fresh_units=workload.server_units if workload.fresh else [],
         done_log=workload.done_log,

@@ -7,6 +7,7 @@ import itertools
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,15 @@ from tunnel_lab.records import Record, Run, now, raw_path
 RESULTS = ROOT / "results"
 
 
-def begin(run_of: dict[str, Any], results: Path = RESULTS) -> Path:
+def begin(run_of: dict[str, Any], results: Path = RESULTS, inventories: Iterable[str] = ()) -> Path:
     """Make `results/<run_id>/` with its run.json, point `results/latest` at it, return it.
 
-    `run_of` holds everything of a Run but its id, its time and the controller's environment.
+    `run_of` holds everything of a Run but its id, its time and the controller's environment; `inventories` are the
+    paths that ansible-playbook was given.
     """
     started = datetime.now(UTC)
     run_id = f"{started:%Y%m%dT%H%M%SZ}-{run_of['lab']}-{run_of['plan']['profile']}"
-    environment = {**run_of["environment"], "controller": controller()}
+    environment = {**run_of["environment"], "controller": controller(inventories)}
     run = Run.model_validate({**run_of, "run_id": run_id, "started_at": now(), "environment": environment})
     directory = results / run_id
     (directory / "raw").mkdir(parents=True, exist_ok=True)
@@ -39,8 +41,8 @@ def begin(run_of: dict[str, Any], results: Path = RESULTS) -> Path:
     return directory
 
 
-def controller() -> dict[str, Any]:
-    """Describe the machine that runs the playbooks."""
+def controller(inventories: Iterable[str] = ()) -> dict[str, Any]:
+    """Describe the machine that runs the playbooks, and how they were called: paths below the project are relative."""
     commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
     return {
         "kernel": platform.release(),
@@ -48,6 +50,7 @@ def controller() -> dict[str, Any]:
         "python": platform.python_version(),
         "ansible_core": importlib.metadata.version("ansible-core"),
         "git_commit": f"{commit}-dirty" if changes else commit,
+        "inventories": [path.removeprefix(f"{ROOT}/") for path in inventories],
     }
 
 

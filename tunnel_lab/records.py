@@ -20,9 +20,9 @@ from tunnel_lab.errors import LabError, from_validation
 from tunnel_lab.manifests import Strict
 from tunnel_lab.plan import Cell, Plan, Step
 
-SCHEMA_VERSION = 2
-READABLE = (1, 2)
-"""Version 1 had no samples, qdiscs and starts of units; what it had means the same."""
+SCHEMA_VERSION = 3
+READABLE = (1, 2, 3)
+"""Version 2 had no files, 1 no samples, qdiscs and starts of units either; what they had means the same."""
 Host = Literal["server", "client"]
 Status = Literal["ok", "failed", "aborted", "not_possible"]
 M = TypeVar("M", bound="Stored")
@@ -54,6 +54,8 @@ class Observation(Strict):
     """{unit: what it wrote since it was started}"""
     sockets: str = ""
     """`ss -tunapimOe` verbatim: buffers, congestion control, RTT, cwnd of the lab's sockets."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """{path: text} of the tunnel's configuration, as it was rendered; before the workload only"""
     qdiscs: str = ""
     """`tc -s qdisc show` verbatim."""
     units: dict[str, float] = Field(default_factory=dict)

@@ -21,7 +21,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Write run.json."""
         try:
-            directory = progress.begin(dict(self._task.args))
+            sources = (task_vars or {}).get("ansible_inventory_sources") or []
+            directory = progress.begin(dict(self._task.args), inventories=[str(source) for source in sources])
         except LabError as error:
             raise AnsibleActionFail(str(error)) from None
         plan = self._task.args["plan"]

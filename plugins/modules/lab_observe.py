@@ -19,6 +19,11 @@ options:
     type: list
     elements: str
     default: []
+  files:
+    description: Files whose text is wanted.
+    type: list
+    elements: str
+    default: []
   ping:
     description: An address that must answer; its round trip goes into the observation.
     type: str
@@ -60,8 +65,8 @@ EXAMPLES = r"""
 RETURN = r"""
 observation:
   description:
-    - at, counters, logs, sockets, qdiscs, units (when each was started, by the monotonic clock), and ping and samples
-      when they were asked for, all as the kernel and the tools give them.
+    - at, counters, logs, files, sockets, qdiscs, units (when each was started, by the monotonic clock), and ping and
+      samples when they were asked for, all as the kernel and the tools give them.
   type: dict
   returned: always
 """
@@ -151,6 +156,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "units": {"type": "list", "elements": "str", "default": []},
+            "files": {"type": "list", "elements": "str", "default": []},
             "ping": {"type": "str"},
             "until_log": {"type": "str"},
             "timeout_s": {"type": "float", "default": 30.0},
@@ -173,6 +179,7 @@ def main():
         "sockets": sockets(),
         "qdiscs": output(["tc", "-s", "qdisc", "show"]),
         "logs": {unit: log_of(unit) for unit in module.params["units"]},
+        "files": {path: Path(path).read_text() for path in module.params["files"]},
         "units": started(module.params["units"]),
         "ping": ping,
         "samples": stop_sampler(module) if module.params["sampler"] == "stop" else "",
