@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import StoredRun, figure
 
-from tunnel_lab import parsing, progress
+from tunnel_lab import manifests, parsing, progress
 from tunnel_lab.errors import LabError
 from tunnel_lab.records import Record, Run
 
@@ -51,7 +51,10 @@ def test_begin_writes_what_was_planned(run_of: dict[str, Any], tmp_path: Path) -
 
 
 def test_begin_keeps_the_controllers_environment(run_of: dict[str, Any], tmp_path: Path) -> None:
-    controller = Run.read(progress.begin(run_of, tmp_path / "r") / "run.json").environment["controller"]
+    sources = [str(manifests.ROOT / "inventories" / "local"), "/elsewhere/mine"]
+    begun = progress.begin(run_of, tmp_path / "r", inventories=sources)
+    controller = Run.read(begun / "run.json").environment["controller"]
+    assert controller.pop("inventories") == ["inventories/local", "/elsewhere/mine"]
     assert controller["cpus"] == os.cpu_count()
     assert controller["kernel"] == os.uname().release
     assert set(controller) == {"kernel", "cpus", "python", "ansible_core", "git_commit"}
