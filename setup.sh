@@ -17,7 +17,7 @@ esac
 
 # 2. system packages
 wanted="podman crun mmdebstrap debian-archive-keyring openssh-client iproute2 ethtool procps git util-linux"
-[ "${1:-}" = "--dev" ] && wanted="$wanted iperf3"
+[ "${1:-}" = "--dev" ] && wanted="$wanted iperf3 chromium chromium-driver"
 [ -d /sys/fs/cgroup/unified ] && wanted="$wanted runc"   # crun refuses the v1 hybrid
 for python in python3 python3.14 python3.13 python3.12 python3.11 none; do
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from tunnel_lab.errors import LabError, closest, from_validation
 from tunnel_lab.manifests import ROOT, Settings, Strict, read_yaml
+from tunnel_lab.stats import FEWEST
 
 
 class Profile(Strict):
@@ -54,7 +55,11 @@ class Choices(Strict):
     lab_provider: str
     lab_profile: str = "quick"
     lab_select: list[str] = Field(default_factory=list)
-    lab_repeats: int | None = Field(default=None, ge=1)
+    lab_repeats: int | Literal["auto"] | None = None
+    """auto: as many as each cell needs for an interval within lab_precision, at most lab_repeats_max."""
+    lab_precision: float = Field(default=0.05, gt=0, le=1)
+    """Half-width of the 95 % interval of the median goodput, as a share of it, at which a cell is measured enough."""
+    lab_repeats_max: int = Field(default=20, ge=FEWEST)
     lab_params: dict[str, Settings] = Field(default_factory=dict)
     lab_variants: dict[str, Any] = Field(default_factory=dict)
     lab_override: dict[str, Settings] = Field(default_factory=dict)
@@ -65,6 +70,17 @@ class Choices(Strict):
     lab_link: Link | None = None
     lab_image: Image = Image()
     lab_sysctls: dict[str, str | int] = Field(default_factory=dict)
+    lab_rerun: str | None = None
+    """A stored run, directory or bundle, whose plan is measured again (tunnel_lab/rerun.py); kept is its run_id."""
+
+    @field_validator("lab_repeats", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        if value is None or value == "auto":
+            return value
+        if isinstance(value, bool | float) or not str(value).isdecimal() or int(value) < 1:
+            raise ValueError("must be a whole number from 1 on, or auto")
+        return int(value)
 
     @field_validator("lab_select", mode="before")
     @classmethod

@@ -11,7 +11,8 @@ from pydantic import Field
 from tunnel_lab import gate
 from tunnel_lab.choices import Choices
 from tunnel_lab.errors import LabError, closest
-from tunnel_lab.manifests import Catalog, Settings, Strict
+from tunnel_lab.manifests import Catalog, Settings, Strict, VariantName
+from tunnel_lab.stats import FEWEST
 
 BARE = ("none", "bare", "iperf3")
 """The cell that opens and closes every run: the link without a tunnel."""
@@ -21,9 +22,9 @@ class Cell(Strict):
     """tunnel x variant x workload, with everything resolved that the hosts need to run it."""
 
     id: str
-    tunnel: str
-    variant: str
-    workload: str
+    tunnel: VariantName  # names that are parts of paths, also in a stored run from elsewhere
+    variant: VariantName
+    workload: VariantName
     tunnel_settings: Settings
     override: Settings = Field(default_factory=dict)
     """The settings that the user changed for this run; part of what a result must be labelled with."""
@@ -68,6 +69,9 @@ class Plan(Strict):
     profile: str
     seed: int
     repeats: int
+    """Of each cell; with a precision, the most that there can be."""
+    precision: float | None = None
+    """The relative half-width of an interval at which a cell needs no further repeat; None: all are measured."""
     cells: dict[str, Cell]
     steps: list[Step]
 
@@ -87,9 +91,12 @@ class Plan(Strict):
 
 def describe(plan: Plan, catalog: Catalog) -> str:
     """Return the plan as text: its cells with what differs from the tunnel's defaults, then the order."""
+    repeats = f"{plan.repeats} repeats"
+    if plan.precision:
+        repeats = f"{FEWEST} to {plan.repeats} repeats, until the interval is within ±{plan.precision:.2g}"
     lines = [
-        f"profile {plan.profile}, {plan.repeats} repeats, seed {plan.seed}: "
-        f"{len(plan.steps)} measurements of {len(plan.cells)} cells",
+        f"profile {plan.profile}, {repeats}, seed {plan.seed}: "
+        f"{'at most ' if plan.precision else ''}{len(plan.steps)} measurements of {len(plan.cells)} cells",
         "",
     ]
     for cell in plan.cells.values():
@@ -147,11 +154,13 @@ def build(catalog: Catalog, choices: Choices, server_address: str) -> Plan:
         tunnel, variant, workload = cell_id.split(".")
         parts = (tunnel, variant, workload)
         cells[cell_id] = _cell(catalog, choices, parts, params[workload], server_address)
-    repeats = choices.lab_repeats or profile.repeats
+    auto = choices.lab_repeats == "auto"
+    repeats = choices.lab_repeats_max if choices.lab_repeats == "auto" else choices.lab_repeats or profile.repeats
     return Plan(
         profile=choices.lab_profile,
         seed=choices.lab_seed,
         repeats=repeats,
+        precision=choices.lab_precision if auto else None,
         cells=cells,
         steps=_steps(ids, bare, repeats, choices),
     )

@@ -121,5 +121,6 @@ def _place(directory: Path, run: Run, record: Record) -> str:
     usual = sum(known) / len(known)
     left_s = sum(max(walls.get(step.cell, [usual])) for step in steps[record.step.order :])
     width = len(str(len(steps)))
-    left = f"{left_s / 60:.0f} min left" if left_s >= 90 else f"{left_s:.0f} s left"
+    most = "≤ " if run.plan.precision and left_s else ""
+    left = f"{most}{left_s / 60:.0f} min left" if left_s >= 90 else f"{most}{left_s:.0f} s left"
     return f"{record.step.order:>{width}}/{len(steps)} {left:>11}  {record.cell.id} r{record.step.repeat}"

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tunnel_lab.manifests import Workload
 from tunnel_lab.overhead import COUNTED
+from tunnel_lab.stats import CONFIDENCE, WIDE
 from tunnel_lab.tables import LINK
 
 WIDTH = 100
@@ -27,6 +28,19 @@ def summary(summed: pd.DataFrame) -> None:
         print(_title(dict(zip(LINK, link, strict=True))))
         console().print(_block(rows))
     print("S server, C client; n repeats; cv standard deviation / mean; overhead: the lab's own time per repeat")
+
+
+def cautions(summed: pd.DataFrame) -> None:
+    """Print what n and spread of the figures cannot support."""
+    good = summed[summed["n"] > 0]
+    few = good[good["goodput_coverage"] < CONFIDENCE]
+    if len(few):
+        least = few["goodput_coverage"].min() * 100
+        print(f"{len(few)} of {len(good)} figures have so few repeats that an interval covers {least:.0f} %, not 95 %.")
+    rough = good[good["caution"].str.contains("rough")]
+    if len(rough):
+        named = [f"{label} {ARROWS[way]}" for label, way in zip(_labels(rough), rough["direction"], strict=True)]
+        print(f"Rough, the interval reaches further than ±{WIDE * 100:.0f} %: {', '.join(named)}")
 
 
 def console(width: int = WIDTH) -> Console:

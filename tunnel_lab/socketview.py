@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -17,6 +18,7 @@ from tunnel_lab.records import Host, Record, raw_path
 from tunnel_lab.sockets import Socket, parse
 from tunnel_lab.tables import read_run
 
+HOSTS: tuple[Host, Host] = ("client", "server")
 WHEN = ("before", "during", "after")
 LIMITS = {"cwnd": cwnd_full, "window": window_full, "buffer": buffer_full, "its reader": unread}
 RUN_UNIT = "tunnellab-run.service"
@@ -72,34 +74,60 @@ def _during(record: Record, host: Host) -> list[Socket]:
 
 def show_sockets(record: Record, moments: list[str]) -> None:
     """Print a block for each moment and host."""
-    hosts: tuple[Host, Host] = ("client", "server")
     for when in moments:
-        for host in hosts:
-            found = sorted(sockets_of(record, host, when), key=lambda each: (each.state != "LISTEN", each.process))
+        for host in HOSTS:
+            found = described(record, host, when)["sockets"]
             print(f"{record.cell.id} r{record.step.repeat}: {host}, {when} the transfer")
             show.console(120).print(_block(found) if found else "  nothing was recorded", "")
     print(LEGEND)
 
 
-def _block(found: list[Socket]) -> Table:
+def described(record: Record, host: Host, when: str) -> dict[str, Any]:
+    """Return the sockets of a host at one moment as JSON has them, the columns named as people see them."""
+    return {
+        "cell": record.cell.id,
+        "repeat": record.step.repeat,
+        "host": host,
+        "when": when,
+        "sockets": [_columns(each) for each in sorted(sockets_of(record, host, when), key=_place)],
+    }
+
+
+def _place(socket: Socket) -> tuple[bool, str]:
+    return socket.state != "LISTEN", socket.process
+
+
+def _columns(socket: Socket) -> dict[str, Any]:
+    """Return what is shown of a socket; None for what only a connection has."""
+    connected = socket.netid == "tcp" and socket.state == "ESTAB"
+    figures: dict[str, Any] = {
+        "cwnd": socket.number("cwnd") * socket.number("mss"),
+        "window": socket.number("snd_wnd"),
+        "buffer": socket.memory.get("tb", 0) / 2,
+        "rtt_ms": socket.number("rtt"),
+        "waits_for": next((name for name, test in LIMITS.items() if test(socket)), None),
+    }
+    return {
+        "process": socket.process or "kernel",
+        "state": "UDP" if socket.netid == "udp" and socket.state != "LISTEN" else socket.state,
+        "local": socket.local,
+        "peer": socket.peer,
+        "recv_q": socket.recv_q,
+        "send_q": socket.send_q,
+        **(figures if connected else dict.fromkeys(figures)),
+    }
+
+
+def _block(found: list[dict[str, Any]]) -> Table:
     heads = ("recv-q", "send-q", "cwnd", "window", "buffer", "rtt ms")
     block = show.table(["process", "state", "local", "peer"], list(heads), ["waits for"])
     for socket in found:
-        connected = socket.netid == "tcp" and socket.state == "ESTAB"
-        figures = [
-            socket.number("cwnd") * socket.number("mss"),
-            socket.number("snd_wnd"),
-            socket.memory.get("tb", 0) / 2,
-        ]
+        figures = (socket[name] for name in ("cwnd", "window", "buffer"))
         block.add_row(
-            socket.process or "kernel",
-            "LISTEN" if socket.state == "LISTEN" else socket.netid.upper() if socket.netid == "udp" else socket.state,
-            socket.local,
-            socket.peer,
-            str(socket.recv_q),
-            str(socket.send_q),
-            *(f"{figure:.0f}" if connected else "" for figure in figures),
-            f"{socket.number('rtt'):.1f}" if connected else "",
-            next((name for name, test in LIMITS.items() if test(socket)), "") if connected else "",
+            *(socket[name] for name in ("process", "state", "local", "peer")),
+            *(str(socket[name]) for name in ("recv_q", "send_q")),
+            *("" if figure is None else f"{figure:.0f}" for figure in figures),
+            "" if socket["rtt_ms"] is None else f"{socket['rtt_ms']:.1f}",
+            socket["waits_for"] or "",
         )
     return block

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
-from tunnel_lab import overhead
+from tunnel_lab import overhead, stats
 from tunnel_lab.plan import BARE
 from tunnel_lab.tables import CELL, FIXED, LINK, PREFIXES, Row
 
@@ -15,6 +16,13 @@ MEDIANS = [
     *(f"{host}.{figure}" for host in ("server", "client") for figure in ("cpu_s_per_gb", "tunnel_cpu_s_per_gb")),
 ]
 """What a summary tells the median of, beside goodput, times, and every figure of a workload's own."""
+INTERVAL: dict[str, Callable[[stats.Interval], Any]] = {
+    "goodput_low_bit_s": lambda found: found.low,
+    "goodput_high_bit_s": lambda found: found.high,
+    "goodput_coverage": lambda found: found.coverage,
+    "caution": stats.caution,
+}
+"""What a summary tells of the interval of a median."""
 AGAINST_BARE = ["bare_goodput_bit_s", "gap_explained_by_overhead"]
 
 
@@ -34,6 +42,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
             "goodput_median_bit_s": goodput.median(),
             "goodput_min_bit_s": goodput.min(),
             "goodput_max_bit_s": goodput.max(),
+            **{name: goodput.agg(_of_interval(of)) for name, of in INTERVAL.items()},
             "goodput_cv": goodput.std(ddof=1) / goodput.mean(),
             "duration_median_s": good["duration_s"].median(),
             "overhead_median_s": good["overhead_s"].median(),
@@ -48,6 +57,10 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     for name, values in zip(AGAINST_BARE, _against_bare(table), strict=True):
         table[name] = pd.Series(values, index=table.index, dtype="float64")
     return table[[*cell, "direction", "n", "n_failed", *figures.columns[1:], *AGAINST_BARE]]
+
+
+def _of_interval(of: Callable[[stats.Interval], Any]) -> Callable[[pd.Series[Any]], Any]:
+    return lambda values: of(stats.interval(list(values)))
 
 
 def own_figures(runs: pd.DataFrame) -> list[str]:

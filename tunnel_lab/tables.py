@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from tunnel_lab import why
+from tunnel_lab.enough import unneeded
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
 from tunnel_lab.pace import pace
@@ -98,6 +99,8 @@ def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
             broken.update((found, f"{path.name}: {reason}") for found in concerned - set(broken))
     run_columns = _run_columns(run)
     cell_columns = {name: _cell_columns(cell) for name, cell in run.plan.cells.items()}
+    good = {(step.cell, step.repeat): _goodputs(usable.get(path, [])) for path, step in planned.items()}
+    left_out = unneeded(run.plan, good)
     return [
         {
             **row,
@@ -108,8 +111,13 @@ def _rows_of_run(run_dir: Path, run: Run, problems: list[str]) -> list[Row]:
             "sampler": step.sampled,
         }
         for path, step in planned.items()
+        if path in usable or path in broken or step not in left_out
         for row in usable.get(path) or [_row_without_record(broken.get(path))]
     ]
+
+
+def _goodputs(rows: list[Row]) -> dict[str, float]:
+    return {row["direction"]: row["goodput_bit_s"] for row in rows if row["status"] == "ok"}
 
 
 def records(run_dir: Path, run: Run) -> Iterator[Record]:

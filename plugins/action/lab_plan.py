@@ -11,7 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from tunnel_lab import choices, manifests, plan
+from tunnel_lab import choices, manifests, plan, rerun
 from tunnel_lab.errors import LabError
 
 
@@ -32,10 +32,13 @@ class ActionModule(ActionBase):
                 f"the inventory ({sources}) has no hosts `server` and `client`. Choose a lab with -i."
             )
         try:
-            chosen = choices.from_variables(given)
+            stored = rerun.stored(str(given["lab_rerun"])) if given.get("lab_rerun") else None
+            chosen = choices.from_variables(rerun.variables(stored, given) if stored else given)
             catalog = manifests.load(extra_variants=chosen.lab_variants)
             manifests.provider(chosen.lab_provider)
             made = plan.build(catalog, chosen, hosts["server"]["link_address"])
+            if stored:
+                rerun.check(stored, made)
         except LabError as error:
             raise AnsibleActionFail(str(error)) from None
         return {

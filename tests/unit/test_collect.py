@@ -21,6 +21,9 @@ def by_repeat(step: Any) -> list[dict[str, Any]]:
     return [figure({0: 0.5, 1: 1.0, 2: 2.0, 3: 4.0, 4: 0.625}[step.repeat])]
 
 
+FILES = ["runs.csv", "summary.csv", "claims.csv", "timeseries.csv.gz", "report.html", "report.md"]
+
+
 def one_line(result: subprocess.CompletedProcess[str], *parts: str | Path) -> None:
     """Check that `result` is one clear line about bad input."""
     assert result.returncode == 2
@@ -44,8 +47,7 @@ def test_complete_run_gives_known_figures(make_run: Make, collect: Collect) -> N
     bare = summary.loc["bare"]  # 16 and 12.8 Mbit/s
     assert (bare["n"], bare["goodput_median_bit_s"]) == (2, 14.4e6)
     assert "16.00 and 12.80 Mbit/s, drift -20.0 %" in result.stdout
-    tables = [str(stored.path / name) for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")]
-    assert result.stdout.splitlines()[-3:] == tables
+    assert result.stdout.splitlines()[-6:] == [str(stored.path / name) for name in FILES]
 
 
 def test_printed_table_is_plain_and_narrow(make_run: Make, collect: Collect) -> None:
@@ -66,9 +68,9 @@ def test_second_collect_writes_the_same_bytes(make_run: Make, collect: Collect) 
     before = []
     for _ in range(2):
         assert collect("collect", stored.path).returncode == 1
-        before.append([(stored.path / name).read_bytes() for name in ("runs.csv", "summary.csv", "timeseries.csv.gz")])
+        before.append([(stored.path / name).read_bytes() for name in FILES])
     assert before[0] == before[1]
-    kept = {"raw", "run.json", "runs.csv", "summary.csv", "timeseries.csv.gz"}
+    kept = {"raw", "run.json", *FILES}
     assert {path.name for path in stored.path.iterdir()} == kept
 
 
@@ -82,7 +84,7 @@ def test_broken_records_are_named_and_lose_nothing_else(make_run: Make, collect:
     stranger = stored.path / "raw" / "pipe.plain.copy.r9.json"
     stranger.write_text(stored.file("pipe.small.copy", 1).read_text())
     result = collect("collect", stored.path)
-    assert result.returncode == 1
+    assert result.returncode == 2
     for path, why in {cut: "not complete JSON", newer: "schema_version is 4", wrong: "(and 1 more)"}.items():
         assert any(str(path) in line and why in line for line in result.stderr.splitlines()), result.stderr
     assert f"{stranger}: no repeat of the plan has this file name" in result.stderr
@@ -96,10 +98,11 @@ def test_broken_records_are_named_and_lose_nothing_else(make_run: Make, collect:
 
 def test_failures_beyond_ten_are_counted(make_run: Make, collect: Collect) -> None:
     stored = make_run(lab_repeats=7)
+    stored.replace("pipe.small.copy", 1, "cut")
     result = collect("collect", stored.path)
     assert result.returncode == 1
     assert "16 of 16 planned repeats have no good record" in result.stdout
-    assert result.stdout.count("aborted: no record: the run ended before this repeat") == 10
+    assert result.stdout.count("aborted: no record: the run ended before this repeat") == 9
     assert "and 6 more" in result.stdout
 
 
@@ -146,6 +149,7 @@ def test_bad_input_is_one_line_with_status_2(make_run: Make, collect: Collect, t
 
 def test_output_that_cannot_be_written(make_run: Make, collect: Collect, tmp_path: Path) -> None:
     stored = make_run()
+    stored.write(by_repeat)
     (tmp_path / "file").write_text("")
     one_line(collect("collect", stored.path, "--output", tmp_path / "file"), "cannot be written")
 
@@ -157,3 +161,9 @@ def test_help_says_what_there_is(collect: Collect, arguments: list[str]) -> None
     assert "collect" in result.stdout
     if "collect" in arguments:
         assert all(word in result.stdout for word in ("RUN_DIR", "--output DIR", "results/latest", "Exit status"))
+
+
+def test_a_run_without_any_record_is_said_to_be_empty(make_run: Make, collect: Collect) -> None:
+    stored = make_run()
+    one_line(collect("collect", stored.path), stored.path, "holds no record", "Run the lab again")
+    assert not (stored.path / "runs.csv").exists()
