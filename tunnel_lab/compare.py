@@ -170,8 +170,8 @@ def _shared(label: str, base: Side, other: Side, metric: str, left_out: list[str
             if not ways and metric == METRIC:
                 left_out.append(f"{cell}: neither {LABELS[0]} nor {label} has a good repeat of it")
             for way in ways:
-                values = tuple([*found.get((cell, way), {}).values()] for found in both)
-                yield _compared(label, (cell, way, canonical(others[cell].params)), values, metric, False)
+                one, two = ([*found.get((cell, way), {}).values()] for found in both)
+                yield _compared(label, (cell, way, canonical(others[cell].params)), (one, two), metric, False)
 
 
 def _params(ones: dict[str, Any], others: dict[str, Any]) -> str:

@@ -122,7 +122,7 @@ def _printed(source: Source, claim: Claim) -> str:
         return claim.figure.printed
     if isinstance(claim, Ratio) and claim.cells:
         one, other = (source.figure_of(claim, cell).printed for cell in claim.cells)
-        return f"{one} : {other}"
+        return f"{one}:{other}"
     return ""
 
 

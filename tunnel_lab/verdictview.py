@@ -32,6 +32,7 @@ def show_verdicts(claims: pd.DataFrame, sources: dict[str, Source]) -> None:
 
 def _table(rows: pd.DataFrame) -> Table:
     block = show.table(["claim", "printed"], ["as figure", "measured", "n"], ["verdict", "best"])
+    block.columns[0].no_wrap = True
     for row in rows.to_dict("records"):
         scale = _scale(row)
         block.add_row(
@@ -82,7 +83,7 @@ def _notes(rows: pd.DataFrame) -> list[str]:
     if rows["provisional"].any():
         few = rows[rows["provisional"]]
         covers = ", ".join(f"{share * 100:.0f}" for share in sorted(set(few["coverage"])))
-        lines.append(f"{PROVISIONAL} provisional: of so few repeats an interval covers at most {covers} %, not 95")
+        lines.append(f"{PROVISIONAL} provisional: of so few repeats an interval covers {covers} %, not 95")
     for verdict in (NOT_COMPARABLE, NOT_MEASURED):
         for reason, found in rows[rows["verdict"] == verdict].groupby("reason", sort=False):
             lines.append(f"{verdict}: {', '.join(found['claim'])}: {reason}")

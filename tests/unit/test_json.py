@@ -19,8 +19,8 @@ ARGUMENTS = {
     "compare": [SMALL, PLAIN, "--run", "RUN"],
     "bundle": ["RUN", "--output", "NEW"],
     "verify": ["BUNDLE"],
+    "report": ["RUN", "--output", "NEW"],
     "schema": ["record"],
-    "report": ["RUN"],
 }
 """{verb: arguments}; RUN is a stored run, BUNDLE its bundle, NEW a path that is not there."""
 
