@@ -122,7 +122,8 @@ def _printed(source: Source, claim: Claim) -> str:
         return claim.figure.printed
     if isinstance(claim, Ratio) and claim.cells:
         one, other = (source.figure_of(claim, cell).printed for cell in claim.cells)
-        return f"{one}:{other}"
+        (figure, _, unit), (its, _, same) = one.partition(" "), other.partition(" ")
+        return f"{figure}:{its} {unit}".strip() if unit == same else f"{one}:{other}"
     return ""
 
 
