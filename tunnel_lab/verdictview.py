@@ -25,7 +25,7 @@ def show_verdicts(claims: pd.DataFrame, sources: dict[str, Source]) -> None:
         if (rows["verdict"] == NOT_MEASURED).all():
             print(f"  none of its {len(rows)} claims was measured: {rows['reason'].iloc[0]}\n")
             continue
-        show.console().print(_table(rows))
+        show.console().print(_table(rows[rows["verdict"] != NOT_MEASURED]))
         for line in _notes(rows):
             print(line)
 
@@ -84,7 +84,10 @@ def _notes(rows: pd.DataFrame) -> list[str]:
         few = rows[rows["provisional"]]
         covers = ", ".join(f"{share * 100:.0f}" for share in sorted(set(few["coverage"])))
         lines.append(f"{PROVISIONAL} provisional: of so few repeats an interval covers {covers} %, not 95")
-    for verdict in (NOT_COMPARABLE, NOT_MEASURED):
-        for reason, found in rows[rows["verdict"] == verdict].groupby("reason", sort=False):
-            lines.append(f"{verdict}: {', '.join(found['claim'])}: {reason}")
+    for reason, found in rows[rows["verdict"] == NOT_COMPARABLE].groupby("reason", sort=False):
+        lines.append(f"{NOT_COMPARABLE}: {', '.join(found['claim'])}: {reason}")
+    if (rows["verdict"] == NOT_MEASURED).any():
+        lines.append(
+            f"{NOT_MEASURED}: {', '.join(rows.loc[rows['verdict'] == NOT_MEASURED, 'claim'])}; claims.csv says why"
+        )
     return [*lines, ""]
