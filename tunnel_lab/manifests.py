@@ -201,10 +201,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise LabError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise LabError(f"{path}: not valid YAML: {error}") from error
+        raise LabError(f"{path}: not valid YAML: {_in_one_line(error)}") from error
     if not isinstance(data, dict):
         raise LabError(f"{path}: expected a mapping at the top, found {type(data).__name__}.")
     return data
+
+
+def _in_one_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    said = getattr(error, "problem", None) or str(error)
+    return f"line {mark.line + 1}: {said}" if mark else " ".join(said.split())
 
 
 def _load(model: type[M], path: Path, name: str) -> M:

@@ -167,3 +167,38 @@ def test_a_run_without_any_record_is_said_to_be_empty(make_run: Make, collect: C
     stored = make_run()
     one_line(collect("collect", stored.path), stored.path, "holds no record", "Run the lab again")
     assert not (stored.path / "runs.csv").exists()
+
+
+CLAIM = """
+title: a post
+published: "2020"
+claims:
+  fast:
+    {kind: value, says: fast, place: here, cell: pipe.small.copy, figure: {printed: 4 Mb/s, value: 4, unit: Mb/s}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("pipe.small.copy", "pipe.smal.copy", "claims.fast: no cell 'pipe.smal.copy'. Did you mean 'pipe.small.copy'?"),
+        (", unit: Mb/s", "", "claims.fast.value.figure.unit: Field required"),
+        (
+            "place: here",
+            "place: here, tolerance: -1",
+            "claims.fast.value.tolerance: Input should be greater",
+        ),
+        ("kind: value", "kind: [", "not valid YAML: line 6: expected"),
+    ],
+)
+def test_a_wrong_claim_file_is_one_line(
+    make_run: Make, collect: Collect, tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    stored = make_run()
+    stored.write(by_repeat)
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "post.yml").write_text(CLAIM)
+    assert collect("collect", stored.path).returncode == 0
+    assert list(pd.read_csv(stored.path / "claims.csv")["verdict"]) == ["inconclusive"]  # 2, 4 and 8 of 4 Mbit/s
+    (tmp_path / "claims" / "post.yml").write_text(CLAIM.replace(old, new))
+    one_line(collect("collect", stored.path), "claims/post.yml", said)
