@@ -29,7 +29,7 @@ A run of tunnel-lab, which measures what tunnels do to real traffic: {cells} cel
 - `choices.yml`: what was chosen for this run; `claims/`: the claims as they were used
 - `MANIFEST.json`: size and SHA-256 of every file
 
-No key and no password is in it: those of the lab were made for it and never left its hosts.
+No key and no password is in it: those of the lab were made for it and stayed on its hosts and its controller.
 
 ## What measured it
 

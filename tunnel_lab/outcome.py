@@ -85,7 +85,7 @@ def write(outcome: Outcome, directory: Path, series: str | None = None) -> list[
         summary=outcome.summary,
         claims=outcome.claims,
         sources=outcome.sources,
-        series=None,
+        series=series,
     )
     return [*paths, directory / SERIES, *report.write(inputs, directory)]
 

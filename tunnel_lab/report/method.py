@@ -35,7 +35,7 @@ LIMITS = [
 def section() -> Section:
     """Return how a figure comes about, and what it cannot tell."""
     interval = (
-        f"The interval of a median is a bootstrap one, meant to cover {stats.CONFIDENCE:.0%}. With fewer than "
+        f"The interval of a median is that of the sign test and covers at least {stats.CONFIDENCE:.0%}. With less than "
         f"{stats.FEWEST} repeats none can, and verdicts on them are provisional. A verdict says where the whole "
         "interval lies: within the published figure with its tolerance (reproduced), wholly outside "
         "(contradicted), or neither (inconclusive)."
@@ -47,6 +47,6 @@ def section() -> Section:
             Bullets([*METHOD, interval]),
             Text("What these figures cannot tell:"),
             Bullets(LIMITS),
-            Text("In full: docs/method.md, docs/why.md, docs/result-format.md.", note=True),
+            Text("In full: docs/method.md, docs/verdicts.md, docs/why.md, docs/result-format.md.", note=True),
         ],
     )
