@@ -71,14 +71,21 @@ def write_tables(outcome: Outcome, directory: Path) -> list[Path]:
     return [directory / name for name in TABLES]
 
 
-def write(outcome: Outcome, directory: Path, series: str | None = None) -> list[Path]:
+def write(outcome: Outcome, directory: Path) -> list[Path]:
     """Write the tables, timeseries.csv.gz and the report into `directory`; return the paths of all.
 
-    `series` is the `cell` or `cell:repeat` whose time series the report shows. The same records give the same bytes.
-    A LabError when a file cannot be written, and when there is no such cell or repeat.
+    The same records give the same bytes. A LabError when a file cannot be written.
     """
     paths = write_tables(outcome, directory)
     timeseries.write(_records(outcome.run_dirs), directory / SERIES)
+    return [*paths, directory / SERIES, *write_report(outcome, directory)]
+
+
+def write_report(outcome: Outcome, directory: Path, series: str | None = None) -> list[Path]:
+    """Write report.html and report.md; `series` is the `cell` or `cell:repeat` whose time series they show.
+
+    A LabError when a file cannot be written, and when there is no such cell or repeat.
+    """
     inputs = report.Inputs(
         run_dirs=outcome.run_dirs,
         runs=outcome.runs,
@@ -87,7 +94,7 @@ def write(outcome: Outcome, directory: Path, series: str | None = None) -> list[
         sources=outcome.sources,
         series=series,
     )
-    return [*paths, directory / SERIES, *report.write(inputs, directory)]
+    return report.write(inputs, directory)
 
 
 def _records(run_dirs: list[Path]) -> Iterator[Record]:

@@ -13,7 +13,7 @@ from tunnel_lab import claims, manifests, plan
 from tunnel_lab.claims import Order, Ratio, Value
 from tunnel_lab.errors import LabError
 
-SPEED = {
+SPEED: dict[str, Any] = {
     "kind": "value",
     "says": "fast",
     "place": "page 1",
@@ -105,7 +105,7 @@ def without(claim: dict[str, Any], key: str) -> dict[str, Any]:
 
 def figure(**changes: Any) -> dict[str, Any]:
     """Return SPEED with another figure."""
-    return {**SPEED, "figure": {**SPEED["figure"], **changes}}  # type: ignore[dict-item]
+    return {**SPEED, "figure": {**SPEED["figure"], **changes}}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def figure(**changes: Any) -> dict[str, Any]:
             {**SPEED, "tolerance": -0.1},
             "a.value.tolerance: Input should be greater than or equal to 0 (got -0.1)",
         ),
-        ({**SPEED, "figure": without(SPEED["figure"], "unit")}, "claims.a.value.figure.unit: Field required"),  # type: ignore[arg-type]
+        ({**SPEED, "figure": without(SPEED["figure"], "unit")}, "claims.a.value.figure.unit: Field required"),
         (figure(unit="Mbps"), "unit: 'Mbps' is none of goodput_bit_s. Did you mean"),
         (figure(value=0), "claims.a.value.figure.value: Input should be greater than 0"),
         (figure(rounding=13), "rounding must be less than value"),

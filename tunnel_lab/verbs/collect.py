@@ -7,34 +7,19 @@ import sys
 from pathlib import Path
 
 from tunnel_lab import manifests, outcome, show, verdictview
-from tunnel_lab.errors import LabError
-from tunnel_lab.verbs.common import Verb, latest, print_json, rows
+from tunnel_lab.verbs.common import Verb, add_run_dirs, print_json, rows, run_dirs
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "run_dir",
-        metavar="RUN_DIR",
-        nargs="*",
-        type=Path,
-        help="directory of a run, results/<run_id>; several are merged (default: results/latest)",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        help="where the files go (default: into RUN_DIR); needed when there are several",
-    )
+    add_run_dirs(parser, "files go")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    run_dirs: list[Path] = arguments.run_dir or [latest()]
-    if len(run_dirs) > 1 and arguments.output is None:
-        raise LabError("several run directories: say with --output DIR where their tables go.")
-    found = outcome.make(run_dirs)
+    directories, output = run_dirs(arguments)
+    found = outcome.make(directories)
     for problem in found.problems:
         print(problem, file=sys.stderr)
-    files = outcome.write(found, arguments.output or run_dirs[0])
+    files = outcome.write(found, output)
     if arguments.format == "json":
         print_json(
             {
