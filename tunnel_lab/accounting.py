@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tunnel_lab.parsing import Measurement
 
 SENDER: dict[str, Host] = {"server_to_client": "server", "client_to_server": "client"}
+ALLOWANCE = "_allowance_exceeded"
 RECEIVER: dict[str, Host] = {"server_to_client": "client", "client_to_server": "server"}
 
 
@@ -60,3 +61,19 @@ def passed_bytes(record: Record, host: Host, interface: str | None, counter: str
         return after[str(interface)][counter] - before[str(interface)][counter]
     except KeyError:
         return None
+
+
+def allowances(record: Record) -> str | None:
+    """Return how many packets a cloud's own limits held up in a repeat: `server.bw_out=12 client.pps=3`, or `none`.
+
+    EC2's driver ena counts them by kind as `<kind>_allowance_exceeded`. None where no card has such counters.
+    """
+    found = {
+        f"{host}.{counter.removesuffix(ALLOWANCE)}": passed_bytes(record, host, interface, counter)
+        for host, seen in record.after.items()
+        for interface, counters in seen.counters.items()
+        for counter in counters
+        if counter.endswith(ALLOWANCE)
+    }
+    told = " ".join(f"{name}={count}" for name, count in sorted(found.items()) if count)
+    return (told or "none") if found else None

@@ -70,6 +70,14 @@ class Choices(Strict):
     lab_link: Link | None = None
     lab_image: Image = Image()
     lab_sysctls: dict[str, str | int] = Field(default_factory=dict)
+    lab_ttl_minutes: int = Field(default=120, ge=10, le=7 * 24 * 60)
+    """After this time hosts that cost money end by themselves, whatever has become of the lab."""
+    lab_keep: bool = False
+    """Whether hosts that cost money stay after lab.yml has ended; they still end with lab_ttl_minutes."""
+    lab_confirm_cost: bool = False
+    """Whether the user has agreed to what the hosts may cost."""
+    lab_wait_for_ssh: bool = True
+    """False: provisioning ends before the first connection to a host."""
     lab_rerun: str | None = None
     """A stored run, directory or bundle, whose plan is measured again (tunnel_lab/rerun.py); kept is its run_id."""
 

@@ -15,7 +15,7 @@ from tunnel_lab.claims import Condition
 def differences(conditions: dict[str, Condition], case: Case) -> list[str]:
     """Return a sentence for every condition that a cell's good rows do not meet.
 
-    What is not known, such as the set round trip of a real network, is no difference.
+    What is not known, such as the set rate of a real network, is no difference.
     """
     differ = []
     for cell, rows in case.rows.items():
@@ -35,8 +35,10 @@ def _value_of(column: str, rows: pd.DataFrame, params: str) -> float | str | Non
         given = dict(pair.split("=", 1) for pair in shlex.split(params))
         text = given.get(column.removeprefix("params."))
         return float(text) if text and re.fullmatch(r"[\d.e+-]+", text) else text
-    if column == "round_trips":
-        values = rows["duration_s"] * 1e3 / rows["rtt_ms"]
+    if column in ("rtt_ms", "round_trips"):
+        # of a real network no round trip was set, only measured
+        round_trip = rows["rtt_ms"].fillna(rows["link_rtt_ms"])
+        values = rows["duration_s"] * 1e3 / round_trip if column == "round_trips" else round_trip
     elif column in rows:
         values = rows[column]
     else:

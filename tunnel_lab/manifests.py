@@ -42,6 +42,10 @@ VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
 """No dots, which separate the parts of a cell's id, and nothing that a file or unit cannot be called."""
 
 
+Port = Annotated[str, Field(pattern=r"^(\d{1,5}/(tcp|udp)|esp)$")]
+"""`1194/udp`, `5201/tcp`, or `esp` for the protocol that has no ports."""
+
+
 class Target(Strict):
     """Where the server's service appears to the client once the tunnel is up."""
 
@@ -74,6 +78,23 @@ class Evidence(Strict):
         return value
 
 
+def check_setting(where: str, default: Any, value: Any, choices: list[str] | None = None) -> None:
+    """Refuse a value that has not the type of the default, is negative, or is none of `choices`, with a LabError.
+
+    A default of null stands for a number that is not set.
+    """
+    expected = int if default is None else type(default)
+    # Ansible hands over subclasses of int and str; bool is one of int, but no number
+    fits = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
+    if not fits and not (default is None and value is None):
+        raise LabError(f"{where} must be of type {expected.__name__}, it is {value!r}.")
+    if isinstance(value, int) and value < 0:
+        raise LabError(f"{where} must not be negative, it is {value!r}.")
+    if choices is not None and value not in choices:
+        allowed = ", ".join(repr(choice) for choice in choices)
+        raise LabError(f"{where} must be one of {allowed}, it is {value!r}.")
+
+
 class Tunnel(Strict):
     """`tunnel.yml`: what a tunnel is, every setting it knows with its default, its variants."""
 
@@ -91,6 +112,8 @@ class Tunnel(Strict):
     """The systemd unit that carries the tunnel on each host; `{variant}` stands for the variant."""
     configuration: dict[Literal["server", "client"], list[str]] = Field(default_factory=dict)
     """The files that say how the tunnel runs, without secrets; they go into the record. `{variant}` as in units."""
+    ports: list[Port] = Field(default_factory=list)
+    """What the other end must be able to reach."""
     evidence: list[Evidence] = Field(default_factory=list)
     compresses: str = "false"
     """A Jinja expression over the settings: whether less may travel over the link than the payload."""
@@ -114,23 +137,9 @@ class Tunnel(Strict):
                     raise LabError(
                         f"tunnel {self.name}, {source}: unknown setting '{key}'.{closest(key, self.defaults)}"
                     )
-                self._check_value(f"tunnel {self.name}, {source}", key, value)
+                check_setting(f"tunnel {self.name}, {source}: {key}", self.defaults[key], value, self.choices.get(key))
                 merged[key] = value
         return merged
-
-    def _check_value(self, where: str, key: str, value: Any) -> None:
-        """A value has the type of the default (null stands for a number that is not set), and is one of the choices."""
-        default = self.defaults[key]
-        expected = int if default is None else type(default)
-        # Ansible hands over subclasses of int and str; bool is one of int, but no number
-        fits = isinstance(value, expected) and isinstance(value, bool) == (expected is bool)
-        if not fits and not (default is None and value is None):
-            raise LabError(f"{where}: {key} must be of type {expected.__name__}, it is {value!r}.")
-        if isinstance(value, int) and value < 0:
-            raise LabError(f"{where}: {key} must not be negative, it is {value!r}.")
-        if key in self.choices and value not in self.choices[key]:
-            allowed = ", ".join(repr(choice) for choice in self.choices[key])
-            raise LabError(f"{where}: {key} must be one of {allowed}, it is {value!r}.")
 
     def insecure(self, variant: str) -> str | None:
         """Return why `variant`, or one it extends, must not be used outside a lab."""
@@ -167,6 +176,10 @@ class Workload(Strict):
     """Jinja expressions over the parameters that must hold, such as `omit_s < bulk_s`."""
     timeout_s: float | str
     """The longest that one command may take, in seconds, or a Jinja expression over the parameters for it."""
+    transfer_bytes: float | str = 0
+    """What one repeat transfers of a size that is known, in both directions together; or an expression as above."""
+    transfer_s: float | str = 0
+    """How long one repeat transfers as fast as it goes, both directions together; or an expression as above."""
 
     def check_value(self, key: str, value: Any) -> None:
         """Refuse a value that is not a number as its default is one, or not within its limits, with a LabError."""
@@ -178,6 +191,45 @@ class Workload(Strict):
         least, most = self.limits.get(key, (0, float("inf")))
         if not least <= value <= most:
             raise LabError(f"{where}: {key} must be from {least:g} to {most:g}, it is {value!r}.")
+
+
+class Provider(Strict):
+    """`provider.yml`: how hosts come to be, and every inventory variable that says so."""
+
+    name: str
+    description: str
+    on_this_machine: bool
+    """Whether its hosts are made on the machine that runs the playbooks, so that two labs would measure each other."""
+    hosts_stay: bool
+    """Whether the hosts were there before the lab and stay after it; then the lab's traces on them are undone."""
+    costs: bool
+    """Whether hosts cost money for as long as they exist; then lab.yml removes them at its end."""
+    settings: Settings = Field(default_factory=dict)
+    """{variable: default}, each beginning with the provider's name. Set for all hosts or for one."""
+    choices: dict[str, list[str]] = Field(default_factory=dict)
+
+    def resolve(self, host: str, variables: dict[str, Any]) -> Settings:
+        """Return every setting for one host, from its inventory `variables`; a LabError names what is wrong."""
+        prefix = f"{self.name}_"
+        merged = dict(self.settings)
+        for key in sorted(key for key in variables if key.startswith(prefix)):
+            if key not in self.settings:
+                raise LabError(f"{key}: no such variable.{closest(key, self.settings)}")
+            merged[key] = _as_given(self.settings[key], variables[key])
+            check_setting(f"{key} of {host}", self.settings[key], merged[key], self.choices.get(key))
+        return merged
+
+
+def _as_given(default: Any, value: Any) -> Any:
+    """Return a variable as its default's type where it means that: `-e` makes a string of everything."""
+    if isinstance(default, str) and type(value) is int:  # an account's number, in a file of YAML
+        return str(value)
+    if isinstance(default, bool | int | float) and isinstance(value, str):
+        try:
+            return TypeAdapter(type(default)).validate_python(str(value))
+        except ValidationError:
+            return value
+    return value
 
 
 class Catalog(Strict):
@@ -220,11 +272,12 @@ def _load(model: type[M], path: Path, name: str) -> M:
         raise from_validation(str(path), error) from error
 
 
-def provider(name: str, roles: Path = ROLES) -> None:
-    """Raise a LabError when there is no provider of this name."""
-    known = [path.name.removeprefix("provider_") for path in roles.glob("provider_*")]
+def provider(name: str, roles: Path = ROLES) -> Provider:
+    """Return the provider of this name; a LabError says which there are."""
+    known = [path.parent.name.removeprefix("provider_") for path in roles.glob("provider_*/provider.yml")]
     if name not in known:
         raise LabError(f"lab_provider: '{name}' does not exist.{closest(name, known)}")
+    return _load(Provider, roles / f"provider_{name}" / "provider.yml", name)
 
 
 def load(roles: Path = ROLES, extra_variants: dict[str, Any] | None = None) -> Catalog:

@@ -13,7 +13,10 @@ from tunnel_lab.manifests import ROOT
 from tunnel_lab.plan import Cell, Plan
 from tunnel_lab.records import Run
 
-HERE = ("lab_name", "lab_provider", "lab_image")
+HERE = (
+    *("lab_name", "lab_provider", "lab_image"),
+    *("lab_ttl_minutes", "lab_keep", "lab_confirm_cost", "lab_wait_for_ssh"),
+)
 """What the inventory says of the hosts here, whatever the stored run was made on."""
 OF_THE_PLACE = {"target_address", "configuration", "insecure"}
 """What of a cell may differ: addresses are the inventory's, and the others do not change what is measured."""

@@ -110,6 +110,7 @@ def _limit(row: dict[Hashable, Any]) -> str:
 
 def _title(link: dict[str, Any]) -> str:
     where = f"{link['lab']} ({link['provider']}), link {link['link_emulator']}"
+    where += "" if pd.isna(link["region_pair"]) else f", {link['region_pair']}"
     where += "" if link["sampler"] else ", not sampled"
     if pd.isna(link["rtt_ms"]):
         return where

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from tunnel_lab import why
+from tunnel_lab import accounting, why
 from tunnel_lab.enough import unneeded
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
@@ -30,14 +30,21 @@ from tunnel_lab.records import Record, Run, raw_path
 Row = dict[str, Any]
 
 LINK_NUMBERS = ["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
-LINK = ["lab", "provider", "link_emulator", *LINK_NUMBERS, "sampler"]
+LINK = ["lab", "provider", "region_pair", "link_emulator", *LINK_NUMBERS, "sampler"]
 """What says over which link and how a figure was measured; empty numbers for a real network."""
+LINK_MEASURED = ["link_rtt_ms", "link_goodput_bit_s"]
+"""The link as it was found before the run: least round trip, and what TCP carries from server to client."""
 CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
 """What says which cell a figure belongs to; figures that differ in one of these are never averaged."""
 LINK_SEEN = ["link_late_share", "link_dropped_frames"]
 """How the relay kept its pace in a repeat; empty with another emulator."""
+ALLOWANCE = "allowance_exceeded"
+"""What a cloud held up in a repeat, by its network cards' own counters; empty where the driver has none."""
 STEP = ["direction", "repeat", "order", "status", "reason", "started_at"]
-FIGURES = ["duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure", *LINK_SEEN, *why.COLUMNS]
+FIGURES = [
+    *("duration_s", "payload_bytes", "goodput_bit_s", "wall_s", "overhead_s", "insecure"),
+    *(*LINK_MEASURED, *LINK_SEEN, ALLOWANCE, *why.COLUMNS),
+]
 FIXED = ["run_id", *LINK, *CELL, *STEP, *FIGURES]
 """The columns of every table of runs; those of the workloads follow, then those that begin with one of PREFIXES."""
 PREFIXES = ("negotiated.", "server.", "client.", "git_commit")
@@ -157,6 +164,7 @@ def _rows_of_record(run: Run, record: Record, rate_bit_s: float | None) -> list[
         "overhead_s": record.overhead_s,
         **{f"negotiated.{key}": value for key, value in record.negotiated.items()},
     }
+    shared[ALLOWANCE] = accounting.allowances(record)
     kept = pace(record.link)
     if kept is not None:
         shared |= dict(zip(LINK_SEEN, (kept.late_share, kept.dropped_queue), strict=True))
@@ -186,7 +194,9 @@ def _run_columns(run: Run) -> Row:
         "run_id": run.run_id,
         "lab": run.lab,
         "provider": run.provider,
+        "region_pair": _regions(run),
         "link_emulator": run.link.emulator,
+        **dict(zip(LINK_MEASURED, (run.link.measured_rtt_ms, run.link.measured_goodput_bit_s), strict=True)),
         "git_commit": run.environment.get("controller", {}).get("git_commit"),
         **{
             f"{host}.{key}": value
@@ -195,6 +205,12 @@ def _run_columns(run: Run) -> Row:
             if isinstance(value, str | int | float | bool)
         },
     }
+
+
+def _regions(run: Run) -> str | None:
+    """Return `us-east-1 eu-west-1`, server and client; None where they have none."""
+    regions = [run.environment.get(host, {}).get("region") for host in ("server", "client")]
+    return " ".join(map(str, regions)) if all(regions) else None
 
 
 def _cell_columns(cell: Cell) -> Row:

@@ -1,4 +1,4 @@
-"""Compare the link as measured with the link as set; runs on the controller."""
+"""Compare the link as measured with the link as set, where it was set; runs on the controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Say what was measured, or fail with it."""
         args = self._task.args
-        setting = Link.model_validate(args["setting"])
+        setting = Link.model_validate(args["setting"]) if args["setting"] else None
         try:
             found = check.measured([Command.model_validate(each) for each in args["commands"]])
             state = manage.statistics(Path(args["home"]))
@@ -34,13 +34,14 @@ class ActionModule(ActionBase):
         if wrong:
             raise AnsibleActionFail("The link is not what it was set to: " + "; ".join(wrong) + ".")
         link = LinkState(
-            emulator=str(state["emulator"]),
+            emulator=str(state.get("emulator", "none")),
             setting=setting,
             measured_rtt_ms=found.rtt_ms,
             measured_goodput_bit_s=found.goodput_bit_s,
         )
+        of = (f" of {setting.rtt_ms:g} set", f" of {setting.rate_mbit:g} set") if setting else ("", "")
         Display().display(
-            f"link ({link.emulator}): round trip {found.rtt_ms:.2f} ms of {setting.rtt_ms:g} set, "
-            f"bare TCP {found.goodput_bit_s / 1e6:.1f} Mbit/s of {setting.rate_mbit:g} set"
+            f"link ({link.emulator}): round trip {found.rtt_ms:.2f} ms{of[0]}, "
+            f"bare TCP {found.goodput_bit_s / 1e6:.1f} Mbit/s{of[1]}"
         )
         return {"changed": False, "link": link.model_dump(mode="json")}

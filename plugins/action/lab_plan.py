@@ -1,7 +1,9 @@
 """Check all lab_* variables and turn them into a plan; runs on the controller, touches nothing.
 
-Returns `plan`, `shown` (the plan as text), `choices`, `home` (the lab's private directory), `packages`
-(everything that any cell needs on a host) and `link` (the emulated link, or None).
+Returns `plan`, `shown` (the plan as text), `choices`, `link` (the emulated link, or None) and `link_port` (where it is
+tested); `provider`, `hosts`, `home` and `holder` as lab_provider does; `packages` (what any cell needs on a host) and
+`needed` (what the planned ones do); `needs_tun`; `ports` (what the hosts must reach of each other) and `transfer`
+(how much passes between them).
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from tunnel_lab import choices, manifests, plan, rerun
+from tunnel_lab import choices, manifests, needs, plan, rerun
 from tunnel_lab.errors import LabError
+from tunnel_lab.link import check
+from tunnel_lab.place import place
 
 
 class ActionModule(ActionBase):
@@ -35,7 +39,7 @@ class ActionModule(ActionBase):
             stored = rerun.stored(str(given["lab_rerun"])) if given.get("lab_rerun") else None
             chosen = choices.from_variables(rerun.variables(stored, given) if stored else given)
             catalog = manifests.load(extra_variants=chosen.lab_variants)
-            manifests.provider(chosen.lab_provider)
+            where = place(chosen.lab_name, chosen.lab_provider, hosts, variables["groups"].get("lab", []))
             made = plan.build(catalog, chosen, hosts["server"]["link_address"])
             if stored:
                 rerun.check(stored, made)
@@ -48,7 +52,12 @@ class ActionModule(ActionBase):
             "tunnels": made.tunnels,
             "workloads": made.workloads,
             "choices": chosen.model_dump(mode="json"),
-            "home": str(manifests.ROOT / ".lab" / chosen.lab_name),
+            **where.told(),
             "packages": catalog.packages,
+            "needed": needs.packages(made, catalog),
+            "needs_tun": any(catalog.tunnels[name].interface for name in made.tunnels),
+            "ports": needs.ports(made, catalog),
+            "transfer": needs.transfer(made, catalog),
+            "link_port": check.PORT,
             "link": chosen.lab_link.resolved() if chosen.lab_link else None,
         }

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -21,6 +23,9 @@ options:
   interface:
     description: The link's interface.
     type: str
+  peer:
+    description: The other host's address, by which the interface is found where C(interface) is not given.
+    type: str
 author: tunnel-lab
 """
 
@@ -35,6 +40,10 @@ RETURN = r"""
 environment:
   description: One flat mapping for columns, with nested mappings for what only the record keeps.
   type: dict
+  returned: always
+interface:
+  description: The link's interface.
+  type: str
   returned: always
 """
 
@@ -106,18 +115,55 @@ def sysctl(name):
     return read("/proc/sys/" + name.replace(".", "/"))
 
 
+def leads_to(peer):
+    """Return the interface through which packets for `peer` leave, or None when there is no way."""
+    try:
+        return json.loads(output(["ip", "-json", "route", "get", peer]) or "[]")[0]["dev"]
+    except (ValueError, LookupError):
+        return None
+
+
+def fields_of(text):
+    """Return {key: value} of lines such as `driver: ena` or `NTPSynchronized=yes`."""
+    found = (re.match(r"([^:=]+)[:=](.*)", line) for line in (text or "").splitlines())
+    return {line[1].strip(): line[2].strip() for line in found if line}
+
+
+def network_card(interface):
+    """Return the driver of an interface, its version, and its MTU."""
+    card = fields_of(output(["ethtool", "-i", interface]))
+    return {
+        "link_mtu": int(read(f"/sys/class/net/{interface}/mtu") or 0),
+        "link_driver": card.get("driver"),
+        "link_driver_version": card.get("version"),
+    }
+
+
+def clock_is_synchronized():
+    """Return what systemd knows of the clock; None where it does not say, as in a container."""
+    said = fields_of(output(["timedatectl", "show", "-p", "NTPSynchronized"])).get("NTPSynchronized")
+    return None if said is None else said == "yes"
+
+
 def main():
     """Run the module."""
     module = AnsibleModule(
-        argument_spec={"packages": {"type": "list", "elements": "str", "default": []}, "interface": {"type": "str"}},
+        argument_spec={
+            "packages": {"type": "list", "elements": "str", "default": []},
+            "interface": {"type": "str"},
+            "peer": {"type": "str"},
+        },
         supports_check_mode=True,
     )
-    interface = module.params["interface"]
+    interface = module.params["interface"] or leads_to(module.params["peer"])
+    if not interface:
+        module.fail_json(msg="no interface of this host leads to {}".format(module.params["peer"]))
     environment = {
         "os": os_name(),
         "kernel": platform.release(),
         "machine": platform.machine(),
         "virtualization": output(["systemd-detect-virt"]) or "unknown",
+        "clock_synchronized": clock_is_synchronized(),
         "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "congestion_control": sysctl("net.ipv4.tcp_congestion_control"),
         "image": read("/etc/tunnel-lab-image"),
@@ -126,13 +172,12 @@ def main():
         "network": {
             "qdiscs": output(["tc", "-s", "qdisc", "show"]),
             "addresses": output(["ip", "-details", "address", "show"]),
-            "offloads": output(["ethtool", "-k", interface]) if interface else None,
+            "offloads": output(["ethtool", "-k", interface]),
         },
     }
     environment.update(cpu())
-    if interface:
-        environment["link_mtu"] = int(read(f"/sys/class/net/{interface}/mtu") or 0)
-    module.exit_json(changed=False, environment=environment)
+    environment.update(network_card(interface))
+    module.exit_json(changed=False, environment=environment, interface=interface)
 
 
 if __name__ == "__main__":

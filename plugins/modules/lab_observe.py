@@ -41,7 +41,7 @@ options:
     type: str
     choices: [start, stop]
   interfaces:
-    description: The interfaces that the sampler counts.
+    description: The interfaces that the sampler counts, and of whose drivers the counters are wanted too.
     type: list
     elements: str
     default: []
@@ -76,14 +76,23 @@ SAMPLER = "tunnellab-sampler.service"
 SAMPLES = Path("/run/tunnel-lab/sampler.jsonl")
 
 
-def counters():
-    """Return {interface: {counter: value}} from /sys/class/net, loopback included."""
+def counters(interfaces):
+    """Return {interface: {counter: value}} from /sys/class/net, loopback included; more of `interfaces`."""
     found = {}
     for device in sorted(Path("/sys/class/net").iterdir()):
         statistics = device / "statistics"
         if statistics.is_dir():
             found[device.name] = {f.name: int(f.read_text()) for f in sorted(statistics.iterdir())}
+    for name in set(found) & set(interfaces):
+        found[name].update(allowances(name))
     return found
+
+
+def allowances(interface):
+    """Return how often a cloud's own limits held packets up, as EC2's ena counts: {bw_out_allowance_exceeded: n}."""
+    shown = output(["ethtool", "-S", interface], may_fail=True)
+    pairs = (line.split(":") for line in shown.splitlines() if "_allowance_exceeded:" in line)
+    return {name.strip(): int(value) for name, value in pairs}
 
 
 def log_of(unit):
@@ -175,7 +184,7 @@ def main():
         wait(module.params["units"], module.params["until_log"], module.params["timeout_s"])
     observation = {
         "at": round(time.time(), 6),
-        "counters": counters(),
+        "counters": counters(module.params["interfaces"]),
         "sockets": sockets(),
         "qdiscs": output(["tc", "-s", "qdisc", "show"]),
         "logs": {unit: log_of(unit) for unit in module.params["units"]},

@@ -11,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleActionFail
 from conftest import ROOT
+
+from tunnel_lab import at_end, manifests
+from tunnel_lab.place import Place
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -37,20 +39,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
-Take = Callable[..., dict[str, Any]]
+Take = Callable[..., None]
 
 
 @pytest.fixture
 def take(lab_lock: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> Take:
     """Take the lock as the ansible-playbook with this pid would; this test's own parent when there is none."""
 
-    def run(pid: int | None = None, lab: str = "mine") -> dict[str, Any]:
+    def run(pid: int | None = None, lab: str = "mine") -> None:
         if pid is not None:
             monkeypatch.setattr(os, "getppid", lambda: pid)
-        task = SimpleNamespace(args={"path": str(path)}, async_val=0)
-        action = lab_lock.ActionModule(task, None, None, None, None, None)
-        found: dict[str, Any] = action.run(task_vars={"lab_name": lab})
-        return found
+        lab_lock.hold(path, lab)
 
     return run
 
@@ -75,7 +74,7 @@ def holder(path: Path) -> Any:
 
 
 def test_free_lock_is_taken(take: Take, path: Path, lab_lock: Any) -> None:
-    assert take() == {"changed": False}
+    take()
     assert holder(path) == {"pid": os.getppid(), "started": lab_lock.started(os.getppid()), "lab": "mine"}
 
 
@@ -158,6 +157,21 @@ def test_when_a_process_began(lab_lock: Any) -> None:
         assert lab_lock.started(first) == lab_lock.started(first)
         assert int(lab_lock.started(first)) > int(lab_lock.started(1))
     assert lab_lock.started(first) is None
+
+
+def test_playbook_at_the_end_may_take_the_lock(take: Take, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with two_processes() as (first, second):
+        take(first, "a-lab")
+        monkeypatch.setenv(at_end.HELD_BY, str(first))
+        take(second, "a-lab")
+        assert holder(path)["pid"] == second
+
+
+def test_what_is_held() -> None:
+    """Hosts on this machine would measure each other; hosts elsewhere are measured side by side, each lab once."""
+    local, static = manifests.provider("local"), manifests.provider("static")
+    assert Place("a", local, {}).lock == Place("b", local, {}).lock
+    assert Place("a", static, {}).lock != Place("b", static, {}).lock
 
 
 def test_name_of_a_program_does_not_disturb(lab_lock: Any, tmp_path: Path) -> None:
