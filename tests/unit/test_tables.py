@@ -15,7 +15,7 @@ from conftest import StoredRun, figure
 
 from tunnel_lab import manifests, parsing, show, tables, why
 from tunnel_lab.errors import LabError
-from tunnel_lab.records import raw_path
+from tunnel_lab.records import LinkState, raw_path
 from tunnel_lab.summary import summarise
 
 Make = Callable[..., StoredRun]
@@ -48,7 +48,7 @@ def test_columns_are_in_their_order(make_run: Make) -> None:
     stored = make_run()
     stored.write(lambda step: [figure(1.0, copy_retries=1, copy_cpu_pct=2.5)])
     columns = list(tables.collect([stored.path])[0].columns)
-    assert columns[:9] == ["run_id", *tables.LINK]
+    assert columns[: 1 + len(tables.LINK)] == ["run_id", *tables.LINK]
     rest = columns[columns.index(why.COLUMNS[-1]) + 1 :]
     hosts = [f"{host}.{key}" for host in ("server", "client") for key in ("aes", "cpus", "host", "kernel", "load")]
     assert rest == ["copy_cpu_pct", "copy_retries", "negotiated.server.cipher", *hosts, "git_commit"]
@@ -101,7 +101,45 @@ def test_real_network_has_no_link_numbers(make_run: Make) -> None:
     found = row(stored, SMALL, 1)
     assert found["link_emulator"] == "none"
     assert found[["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]].isna().all()
+    assert found["region_pair"] is None or pd.isna(found["region_pair"])
     assert len(summarise(tables.collect([stored.path])[0])) == 3
+
+
+def test_regions_and_the_link_as_measured(make_run: Make) -> None:
+    """Two pairs of regions in one table are never put together."""
+    paths = []
+    for n, (there, rtt_ms) in enumerate((("eu-west-1", 68.2), ("ap-south-1", 190.4))):
+        stored = make_run(f"run-{n}", rtt_ms=None)
+        environment = {**stored.run.environment}
+        environment["server"] = {**environment["server"], "region": "us-east-1"}
+        environment["client"] = {**environment["client"], "region": there}
+        measured = LinkState(emulator="none", measured_rtt_ms=rtt_ms, measured_goodput_bit_s=3e8)
+        run = stored.run.model_copy(update={"environment": environment, "link": measured})
+        (stored.path / "run.json").unlink()
+        run.write(stored.path / "run.json")
+        stored.write(a_second)
+        paths.append(stored.path)
+    runs, _ = tables.collect(paths)
+    assert sorted(runs["region_pair"].unique()) == ["us-east-1 ap-south-1", "us-east-1 eu-west-1"]
+    found = runs[runs["region_pair"] == "us-east-1 eu-west-1"].iloc[0]
+    assert (found["link_rtt_ms"], found["link_goodput_bit_s"]) == (68.2, 3e8)
+    assert len(summarise(runs)) == 6
+
+
+def test_what_a_cloud_held_up_is_told(make_run: Make) -> None:
+    stored = make_run()
+    stored.write(a_second)
+    name = "bw_out_allowance_exceeded"
+    step = stored.step(SMALL, 1)
+    good = stored.record(step, a_second(step))
+    counted = {}
+    for look, value in (("before", 5), ("after", 17)):
+        seen = getattr(good, look)
+        counters = {**seen["server"].counters, "link0": {**seen["server"].counters["link0"], name: value}}
+        counted[look] = {**seen, "server": seen["server"].model_copy(update={"counters": counters})}
+    stored.replace(SMALL, 1, a_second(step), **counted)
+    assert row(stored, SMALL, 1)["allowance_exceeded"] == "server.bw_out=12"
+    assert pd.isna(row(stored, SMALL, 2)["allowance_exceeded"]), "a driver that counts no such thing"
 
 
 @pytest.mark.parametrize(

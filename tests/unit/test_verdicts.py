@@ -163,6 +163,16 @@ def test_conditions(conditions: dict[str, Any], said: str | None) -> None:
         assert row["measured"] == 10e6  # what was measured is told all the same
 
 
+@pytest.mark.parametrize(
+    ("link_rtt_ms", "said"), [(80.0, None), (20.0, "rtt_ms of vpn.old.copy is 20"), (float("nan"), None)]
+)
+def test_round_trip_of_a_real_network_is_the_measured_one(link_rtt_ms: float, said: str | None) -> None:
+    conditions = {"rtt_ms": {"at_least": 60, "because": "as far"}}
+    (row,) = judged(value(10, conditions=conditions), rows(VPN, SIX, rtt_ms=float("nan"), link_rtt_ms=link_rtt_ms))
+    assert row["verdict"] == (NOT_COMPARABLE if said else REPRODUCED)
+    assert said is None or said in row["reason"]
+
+
 def test_one_verdict_for_each_link_and_each_set_of_parameters() -> None:
     found = judged(value(10), rows(VPN, SIX), rows(VPN, [30e6] * 6, rtt_ms=20.0), rows(VPN, [5e6] * 6, params="size=2"))
     assert [(row["rtt_ms"], row["params"], row["verdict"]) for row in found] == [
