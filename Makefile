@@ -1,5 +1,5 @@
 # lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, browser, relay and live tests
-# situations: transfers whose limit is known, each REPEATS=n times · benchmark: how long 10,000 records take to collect
+# static: the lab on hosts that it did not make · situations: transfers whose limit is known, each REPEATS=n times · benchmark: how long 10,000 records take to collect
 # clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
 REPEATS ?= 1
@@ -8,14 +8,14 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),$(shell command -v sudo))
 unexport PYTHONDONTWRITEBYTECODE
 ANSIBLE := $(SUDO) .venv/bin/ansible-playbook
 
-.PHONY: lab plan test lint unit browser benchmark relay molecule situations clean distclean
+.PHONY: lab plan test lint unit browser benchmark relay molecule static situations clean distclean
 lab: .venv/.ready
 	@$(ANSIBLE) lab.yml $(ARGS)
 
 plan: .venv/.ready
 	@.venv/bin/ansible-playbook playbooks/plan.yml $(ARGS)
 
-test: lint unit browser benchmark relay molecule situations
+test: lint unit browser benchmark relay molecule static situations
 
 lint: .venv/.dev
 	.venv/bin/ruff check && .venv/bin/ruff format --check
@@ -34,6 +34,9 @@ relay: .venv/.dev
 
 molecule: .venv/.dev
 	$(SUDO) env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/molecule test
+
+static: .venv/.dev
+	$(SUDO) .venv/bin/pytest tests/static
 
 situations: .venv/.dev
 	$(SUDO) .venv/bin/pytest tests/situations -s --repeats $(REPEATS)

@@ -1,0 +1,46 @@
+"""Hosts that are there already: two of Debian 12, made by the local inventory under another name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+OWNER = "owner"
+
+
+def play(*arguments: str, **choices: Any) -> subprocess.CompletedProcess[str]:
+    """Run ansible-playbook with these arguments and `lab_*` variables."""
+    given = {f"lab_{name}": value for name, value in choices.items()}
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), *arguments, "-e", json.dumps(given)]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900)
+
+
+def make(playbook: str) -> None:
+    """Make or remove the hosts, as their owner."""
+    made = play(f"playbooks/{playbook}.yml", name=OWNER, image={"suite": "bookworm"})
+    assert made.returncode == 0, made.stdout + made.stderr
+
+
+def on(host: str, *command: str) -> str:
+    """Return what a command prints on one of the hosts."""
+    argv = ["podman", "exec", f"tunnellab-{OWNER}-{host}", *command]
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hosts() -> Iterator[None]:
+    """Make the hosts; remove them whatever happens."""
+    try:
+        make("provision")
+        yield
+    finally:
+        make("teardown")

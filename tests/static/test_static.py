@@ -1,0 +1,131 @@
+"""The whole lab on hosts that it did not make: it says what they lack, measures, and leaves them as they were."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from .conftest import ROOT, on, play
+
+INVENTORY = ("-i", "tests/static/inventory")
+HOSTS = ("server", "client")
+SETTINGS = ("tcp_congestion_control", "tcp_rmem", "tcp_wmem", "tcp_no_metrics_save", "tcp_mtu_probing")
+BEFORE = {"tcp_rmem": "4096\t100000\t2000000", "tcp_no_metrics_save": "0"}
+"""What the owner has set, unlike the lab's own."""
+
+
+def state(host: str) -> dict[str, str]:
+    """Return everything of a host that the lab may touch."""
+    return {
+        **{name: on(host, "cat", f"/proc/sys/net/ipv4/{name}") for name in SETTINGS},
+        "files": on(host, "find", "/etc", "/var/lib", "/run/tunnel-lab", "-name", "*tunnel*lab*"),
+        "units": on(host, "systemctl", "list-units", "--all", "--plain", "--no-legend", "tunnellab*"),
+        "links": on(host, "ip", "-o", "link"),
+        "routes": on(host, "ip", "route"),
+        "packages": on(host, "dpkg-query", "-W"),
+    }
+
+
+def static(*arguments: str, **choices: Any) -> subprocess.CompletedProcess[str]:
+    return play(*INVENTORY, *arguments, **choices)
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, dict[str, str]]:
+    """The hosts as their owner has them."""
+    for host in HOSTS:
+        on(host, "mkdir", "-p", "/run/tunnel-lab")
+        for name, value in BEFORE.items():
+            on(host, "sh", "-c", f"printf '{value}' > /proc/sys/net/ipv4/{name}")
+    return {host: state(host) for host in HOSTS}
+
+
+@pytest.fixture(scope="module")
+def measured(before: dict[str, dict[str, str]]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """What lab.yml printed, and its table of runs."""
+    done = static("lab.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_dir = (ROOT / "results" / "latest").resolve()
+    yield done.stdout, pd.read_csv(run_dir / "runs.csv")
+
+
+def test_port_in_use_is_told_before_anything_is_changed(before: dict[str, dict[str, str]]) -> None:
+    on("server", "systemd-run", "--unit=own-redis", "redis-server", "--port", "6379")
+    try:
+        refused = static("playbooks/provision.yml")
+    finally:
+        on("server", "systemctl", "stop", "own-redis")
+    assert refused.returncode != 0
+    assert "port 6379/tcp is in use by redis-server (pid " in refused.stdout
+    assert {host: state(host) for host in HOSTS} == before
+
+
+def test_example_inventory_is_refused() -> None:
+    refused = play("-i", "inventories/static", "playbooks/provision.yml")
+    assert refused.returncode != 0
+    assert "The inventory still names the example 'server.example.net'" in refused.stdout
+
+
+def test_rows_carry_the_provider_and_the_real_network(measured: tuple[str, pd.DataFrame]) -> None:
+    printed, runs = measured
+    assert set(runs["status"]) == {"ok"}, runs[["variant", "workload", "reason"]]
+    assert set(runs["workload"]) == {"iperf3", "redis_sync"}
+    for column, value in {"provider": "static", "link_emulator": "none", "region_pair": "east west"}.items():
+        assert set(runs[column]) == {value}
+    # the owner's link is of 80 ms and 100 Mbit/s, which this lab can only measure
+    assert runs["link_rtt_ms"].between(79, 82).all()
+    assert runs["link_goodput_bit_s"].between(90e6, 96e6).all()
+    assert runs["rtt_ms"].isna().all()
+    assert runs["server.os"].str.contains("12 .bookworm").all()
+    assert "link (none): round trip 80." in printed
+
+
+def test_second_install_changes_nothing(measured: tuple[str, pd.DataFrame]) -> None:
+    again = static("playbooks/install.yml")
+    assert again.returncode == 0, again.stdout
+    assert "changed" not in again.stdout.replace("changed=0", ""), again.stdout
+
+
+def test_host_of_one_lab_is_refused_to_another(measured: tuple[str, pd.DataFrame]) -> None:
+    other = static("playbooks/install.yml", name="other")
+    assert other.returncode != 0
+    assert "this host is held by the lab 'owned' of " in other.stdout
+    assert static("playbooks/teardown.yml", name="other").returncode == 0
+    assert "owned" in on("server", "cat", "/etc/tunnel-lab/host.json"), "another lab's teardown leaves it alone"
+
+
+def test_teardown_leaves_the_hosts_as_they_were(
+    before: dict[str, dict[str, str]], measured: tuple[str, pd.DataFrame]
+) -> None:
+    on("server", "systemd-run", "--slice=tunnellab.slice", "--unit=tunnellab-left", "sleep", "1000")
+    assert state("server") != before["server"]
+    done = static("playbooks/teardown.yml")
+    assert done.returncode == 0, done.stdout
+    for host in HOSTS:
+        on(host, "mkdir", "-p", "/run/tunnel-lab")
+        assert state(host) == before[host]
+    on("client", "rmdir", "/run/tunnel-lab")
+    on("server", "rmdir", "/run/tunnel-lab")
+    again = static("playbooks/teardown.yml")
+    assert (again.returncode, again.stdout) == (0, ""), again.stdout
+    assert not (ROOT / ".lab" / "owned").exists()
+
+
+def test_service_of_a_package_is_kept_quiet() -> None:
+    """What the lab installs does not run by itself: Debian starts and enables services at once."""
+    on("client", "systemctl", "unmask", "redis-server.service")
+    on("client", "systemctl", "enable", "--now", "redis-server.service")
+    quiet = [str(Path(ROOT) / ".venv" / "bin" / "ansible"), "client", *INVENTORY, "-m", "lab_host"]
+    for changed in ("true", "false"):
+        done = subprocess.run(
+            [*quiet, "-a", "state=quiet packages=redis-server"],
+            cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        assert f'"changed": {changed}' in done.stdout
+    shown = on("client", "systemctl", "show", "-p", "ActiveState,UnitFileState", "redis-server.service")
+    assert shown.split() == ["ActiveState=inactive", "UnitFileState=disabled"]
