@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = "owner"
+LINK = {"rtt_ms": 80, "rate_mbit": 40}
+"""What the owner has between them; the lab that uses the hosts is not told."""
 
 
 def play(*arguments: str, **choices: Any) -> subprocess.CompletedProcess[str]:
@@ -26,7 +28,7 @@ def play(*arguments: str, **choices: Any) -> subprocess.CompletedProcess[str]:
 
 def make(playbook: str) -> None:
     """Make or remove the hosts, as their owner."""
-    made = play(f"playbooks/{playbook}.yml", name=OWNER, image={"suite": "bookworm"})
+    made = play(f"playbooks/{playbook}.yml", name=OWNER, image={"suite": "bookworm"}, link=LINK)
     assert made.returncode == 0, made.stdout + made.stderr
 
 
