@@ -16,8 +16,8 @@ MAIN = """
 import os, sys, time
 from tunnel_lab import at_end
 at_end.arm([sys.executable, {script!r}, "end.yml"])
-print("armed", flush=True)
 try:
+    print("armed", flush=True)
     {body}
 except KeyboardInterrupt:
     sys.exit(99)
