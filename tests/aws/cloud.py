@@ -1,0 +1,84 @@
+"""A stand-in for AWS on loopback: moto's server in this process, and before it what moto does not do.
+
+It answers dry runs, of which moto knows some, refuses actions, has quotas, and writes down what it is asked.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+os.environ["MOTO_AMIS_PATH"] = str(Path(__file__).with_name("images.json"))  # read when moto is imported
+
+import requests
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+QUOTAS = {"L-1216C47A": 64.0, "L-34B43A08": 64.0}
+ERROR = (
+    "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>r</RequestID></Response>"
+)
+
+
+class Cloud:
+    """The server."""
+
+    def __init__(self) -> None:
+        self.actions: set[str] = set()
+        """What EC2 was asked to do, dry runs left out."""
+        self.errors: dict[str, tuple[str, str]] = {}
+        """{action, or `service:` with the service's name: (code, message) that it answers}"""
+        self.quotas: dict[str, float] = {}
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.port}"
+
+    def reset(self) -> None:
+        """Forget everything that anybody has made."""
+        requests.post(f"{self.url}/moto-api/reset", timeout=10).raise_for_status()
+        self.actions, self.errors, self.quotas = set(), {}, dict(QUOTAS)
+
+    def stop(self) -> None:
+        """End it."""
+        self._server.shutdown()
+        self._thread.join(timeout=10)
+
+    def _answer(self, environ: dict[str, Any], respond: Any) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = io.BytesIO(body)
+        _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
+        service = signed.split("/")[3] if signed else ""
+        if service == "ec2":
+            said = parse_qs(body.decode("utf-8", "replace"))
+            if code := self._ec2(said["Action"][0], "DryRun" in said):
+                respond("412 Precondition Failed", [("Content-Type", "text/xml")])
+                return [ERROR.format(*code).encode()]
+        if f"service:{service}" in self.errors:
+            code = self.errors[f"service:{service}"]
+            respond("403 Forbidden", [("Content-Type", "application/x-amz-json-1.1")])
+            return [json.dumps({"__type": code[0], "message": code[1]}).encode()]
+        if service == "servicequotas":
+            quota = self.quotas[json.loads(body)["QuotaCode"]]
+            respond("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
+            return [json.dumps({"Quota": {"Value": quota}}).encode()]
+        answer: Iterable[bytes] = self._app(environ, respond)
+        return answer
+
+    def _ec2(self, action: str, dry: bool) -> tuple[str, str] | None:
+        """Return the error that an action is answered with, None to let moto answer."""
+        if action in self.errors:
+            return self.errors[action]
+        if dry:
+            return "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
+        self.actions.add(action)
+        return None

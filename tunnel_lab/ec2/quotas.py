@@ -1,0 +1,43 @@
+"""Whether the account may run that many more vCPUs in a region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tunnel_lab.ec2 import api
+
+STANDARD = "acdhimrtz"
+"""The first letters of the instance types that EC2's two quotas below count."""
+ON_DEMAND, SPOT = "L-1216C47A", "L-34B43A08"
+
+
+def problem(quotas: Any, ec2: Any, instance_type: str, vcpus: int, spot: bool) -> tuple[str, str]:
+    """Return (why the quota is too low, why nothing is known of it), of which at most one says something."""
+    if instance_type[0] not in STANDARD or not instance_type[1:2].isdigit():
+        return "", f"the quota of {instance_type}'s family is not among those that the lab knows"
+    wanted = SPOT if spot else ON_DEMAND
+    try:
+        allowed = float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=wanted)["Quota"]["Value"])
+        used = sum(_running(ec2, spot))
+    except api.ERRORS as error:
+        return "", f"the quota {wanted} could not be read ({api.said(error)}): AWS will say when it is too low"
+    if used + vcpus <= allowed:
+        return "", ""
+    kind = "spot" if spot else "on-demand"
+    wrong = (
+        f"the quota of vCPUs for {kind} standard instances ({wanted}) is {allowed:g}, {used} are in use, and "
+        f"{instance_type} needs {vcpus}. Ask AWS for more (Service Quotas), or choose a smaller aws_instance_type."
+    )
+    return wrong, ""
+
+
+def _running(ec2: Any, spot: bool) -> Iterator[int]:
+    """Yield the vCPUs of the running instances that the quota counts."""
+    state = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=state):
+        for reservation in page["Reservations"]:
+            for each in reservation["Instances"]:
+                if each["InstanceType"][0] in STANDARD and (each.get("InstanceLifecycle") == "spot") == spot:
+                    options = each.get("CpuOptions", {})
+                    yield options.get("CoreCount", 0) * options.get("ThreadsPerCore", 1)
