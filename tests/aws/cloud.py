@@ -23,6 +23,8 @@ from werkzeug.serving import make_server
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 QUOTAS = {"L-1216C47A": 64.0, "L-34B43A08": 64.0}
+JSON = "application/x-amz-json-1.1"
+STS = "<ErrorResponse><Error><Code>{}</Code><Message>{}</Message></Error></ErrorResponse>"
 ERROR = (
     "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>r</RequestID></Response>"
 )
@@ -32,10 +34,10 @@ class Cloud:
     """The server."""
 
     def __init__(self) -> None:
-        self.actions: set[str] = set()
-        """What EC2 was asked to do, dry runs left out."""
+        self.asked: dict[str, list[dict[str, list[str]]]] = {}
+        """{action: the arguments of each time that EC2 was asked for it}, dry runs left out."""
         self.errors: dict[str, tuple[str, str]] = {}
-        """{action, or `service:` with the service's name: (code, message) that it answers}"""
+        """{action, `service:sts`, or `region:us-east-1`: (code, message) that it answers}"""
         self.quotas: dict[str, float] = {}
         self._app = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -46,7 +48,7 @@ class Cloud:
     def reset(self) -> None:
         """Forget everything that anybody has made."""
         requests.post(f"{self.url}/moto-api/reset", timeout=10).raise_for_status()
-        self.actions, self.errors, self.quotas = set(), {}, dict(QUOTAS)
+        self.asked, self.errors, self.quotas = {}, {}, dict(QUOTAS)
 
     def stop(self) -> None:
         """End it."""
@@ -57,28 +59,31 @@ class Cloud:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
         _, _, signed = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
-        service = signed.split("/")[3] if signed else ""
+        region, service = signed.split("/")[2:4] if signed else ("", "")
         if service == "ec2":
             said = parse_qs(body.decode("utf-8", "replace"))
-            if code := self._ec2(said["Action"][0], "DryRun" in said):
+            if code := self._ec2(said, region):
                 respond("412 Precondition Failed", [("Content-Type", "text/xml")])
                 return [ERROR.format(*code).encode()]
         if f"service:{service}" in self.errors:
-            code = self.errors[f"service:{service}"]
-            respond("403 Forbidden", [("Content-Type", "application/x-amz-json-1.1")])
-            return [json.dumps({"__type": code[0], "message": code[1]}).encode()]
+            code, message = self.errors[f"service:{service}"]
+            respond("403 Forbidden", [("Content-Type", "text/xml" if service == "sts" else JSON)])
+            told = json.dumps({"__type": code, "message": message})
+            return [(STS.format(code, message) if service == "sts" else told).encode()]
         if service == "servicequotas":
             quota = self.quotas[json.loads(body)["QuotaCode"]]
-            respond("200 OK", [("Content-Type", "application/x-amz-json-1.1")])
+            respond("200 OK", [("Content-Type", JSON)])
             return [json.dumps({"Quota": {"Value": quota}}).encode()]
         answer: Iterable[bytes] = self._app(environ, respond)
         return answer
 
-    def _ec2(self, action: str, dry: bool) -> tuple[str, str] | None:
-        """Return the error that an action is answered with, None to let moto answer."""
-        if action in self.errors:
-            return self.errors[action]
-        if dry:
+    def _ec2(self, said: dict[str, list[str]], region: str) -> tuple[str, str] | None:
+        """Return the error that a request is answered with, None to let moto answer."""
+        action = said["Action"][0]
+        for refused in (action, f"region:{region}"):
+            if refused in self.errors:
+                return self.errors[refused]
+        if "DryRun" in said:
             return "DryRunOperation", "Request would have succeeded, but DryRun flag is set."
-        self.actions.add(action)
+        self.asked.setdefault(action, []).append(said)
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tunnel_lab import manifests
-from tunnel_lab.ec2 import destroy, launch
+from tunnel_lab.ec2 import api, destroy, launch
 
 from .cloud import Cloud
 
@@ -50,6 +50,15 @@ def aws(server: Cloud) -> Cloud:
     """An AWS in which nobody has made anything yet."""
     server.reset()
     return server
+
+
+@pytest.fixture
+def other_credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """What changes the environment for a new session, and then back."""
+    api.session.cache_clear()
+    yield monkeypatch
+    monkeypatch.undo()
+    api.session.cache_clear()
 
 
 def hosts(**changes: Any) -> dict[str, dict[str, Any]]:

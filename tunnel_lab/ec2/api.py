@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import threading
 from typing import Any
 
 import boto3
 import botocore.config
 import botocore.exceptions
+import botocore.session
 
 from tunnel_lab.errors import LabError
 
@@ -19,12 +22,22 @@ BASE = {"aws": "us-east-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1
 HOW = "docs/aws.md says how to set them."
 
 
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@functools.cache
+def session() -> Any:
+    """Return the one session, whose description of EC2 takes half a second to read."""
+    return boto3.Session()
+
+
 def client(region: str, service: str = "ec2") -> Any:
     """Return a client that retries what is worth it and waits at most half a minute for an answer."""
     config = botocore.config.Config(
         retries={"mode": "standard", "total_max_attempts": 6}, connect_timeout=10, read_timeout=30
     )
-    return boto3.Session().client(service, region_name=region, config=config)
+    with _ONE_AT_A_TIME:  # clients may be used by any thread, but a session makes them one by one
+        return session().client(service, region_name=region, config=config)
 
 
 def code(error: Exception) -> str:
@@ -44,11 +57,12 @@ def said(error: Exception) -> str:
 
 def partition(region: str) -> str:
     """Return the partition of a region by the form of its name; a LabError when it has not that of any."""
-    session = boto3.Session()
+    # whatever profile the user has chosen: that it is wrong is said where credentials are needed
+    offline = botocore.session.Session(session_vars={"profile": (None, None, None, None)})
     try:
-        return str(session.get_partition_for_region(region))
-    except botocore.exceptions.BotoCoreError:
-        known = [name for part in BASE for name in session.get_available_regions("ec2", partition_name=part)]
+        return str(offline.get_partition_for_region(region))
+    except botocore.exceptions.UnknownRegionError:
+        known = [name for part in BASE for name in offline.get_available_regions("ec2", partition_name=part)]
         near = difflib.get_close_matches(region, known, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise LabError(f"'{region}' is no region of AWS.{hint}") from None
@@ -57,7 +71,7 @@ def partition(region: str) -> str:
 def identity(region: str) -> str:
     """Return who the credentials belong to, as an ARN, asked in `region`; a LabError when they cannot be used."""
     try:
-        if boto3.Session().get_credentials() is None:
+        if session().get_credentials() is None:
             raise LabError(
                 "no AWS credentials: neither AWS_PROFILE nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY is set, "
                 f"and ~/.aws has no default. {HOW}"

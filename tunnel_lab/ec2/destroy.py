@@ -82,26 +82,23 @@ def clear(kind: Kind, client: Any, lab: str, reasons: dict[str, str], say: Say) 
         fresh = [each for each in left if each[kind.id] not in asked]
         if fresh and not asked:
             say(f"{client.meta.region_name}: removing {len(left)} {kind.name}{'s' * (len(left) > 1)}")
-        for resource in fresh:
-            _ask(kind, client, resource, reasons, refused)
-            if resource[kind.id] not in reasons:
-                asked.add(resource[kind.id])
+        for step in filter(None, (kind.loosen, kind.delete)):
+            failed = {each[kind.id]: error for each in fresh if (error := _attempt(step, client, each))}
+            reasons |= {name: api.said(error) for name, error in failed.items()}
+            refused |= {name for name, error in failed.items() if api.code(error) in api.REFUSED}
+            fresh = [each for each in fresh if each[kind.id] not in failed]
+        asked |= {each[kind.id] for each in fresh}
         if time.monotonic() > end:
             break
-        if not fresh or reasons.keys() & {each[kind.id] for each in fresh}:
+        if len(asked) < len(left) or not fresh:
             time.sleep(POLL_S)
     return sorted(asked)
 
 
-def _ask(kind: Kind, client: Any, resource: Resource, reasons: dict[str, str], refused: set[str]) -> None:
-    """Ask for one to be deleted; what AWS will not allow however long one waits is `refused`."""
-    name = resource[kind.id]
-    reasons.pop(name, None)
+def _attempt(step: Callable[[Any, Resource], Any], client: Any, resource: Resource) -> Exception | None:
+    """Return why it did not work; that it is gone already will show when it is not listed any more."""
     try:
-        kind.delete(client, resource)
+        step(client, resource)
     except api.ERRORS as error:
-        if "NotFound" in api.code(error):
-            return
-        reasons[name] = api.said(error)
-        if api.code(error) in api.REFUSED:
-            refused.add(name)
+        return error
+    return None

@@ -26,6 +26,8 @@ class Kind:
     id: str
     """The key of the resource's id."""
     delete: Callable[[Any, Resource], Any]
+    loosen: Callable[[Any, Resource], Any] | None = None
+    """What has to be undone of all of them before the first can be deleted."""
     states: tuple[str, tuple[str, ...]] | None = None
     """(filter, values): what counts as being there; a terminated instance stays listed for an hour."""
     wait_s: int = 60
@@ -62,13 +64,12 @@ def _release(client: Any, address: Resource) -> None:
     client.release_address(AllocationId=address["AllocationId"])
 
 
-def _group(client: Any, group: Resource) -> None:
+def _no_rules(client: Any, group: Resource) -> None:
     # two groups that name each other could not be deleted in any order
     if group.get("IpPermissions"):
         client.revoke_security_group_ingress(GroupId=group["GroupId"], IpPermissions=group["IpPermissions"])
     if group.get("IpPermissionsEgress"):
         client.revoke_security_group_egress(GroupId=group["GroupId"], IpPermissions=group["IpPermissionsEgress"])
-    client.delete_security_group(GroupId=group["GroupId"])
 
 
 def _route_table(client: Any, table: Resource) -> None:
@@ -119,7 +120,14 @@ KINDS = [
         "NetworkInterfaceId",
         lambda c, r: c.delete_network_interface(NetworkInterfaceId=r["NetworkInterfaceId"]),
     ),
-    Kind("security group", "describe_security_groups", ("SecurityGroups",), "GroupId", _group),
+    Kind(
+        "security group",
+        "describe_security_groups",
+        ("SecurityGroups",),
+        "GroupId",
+        lambda c, r: c.delete_security_group(GroupId=r["GroupId"]),
+        loosen=_no_rules,
+    ),
     Kind(
         "subnet",
         "describe_subnets",
@@ -142,7 +150,7 @@ KINDS = [
         "describe_key_pairs",
         ("KeyPairs",),
         "KeyPairId",
-        lambda c, r: c.delete_key_pair(KeyPairId=r["KeyPairId"]),
+        lambda c, r: c.delete_key_pair(KeyName=r["KeyName"]),
     ),
 ]
 INSTANCES = next(kind for kind in KINDS if kind.name == "instance")

@@ -12,6 +12,9 @@ from tunnel_lab.ec2 import api, cost, memory, tags
 from tunnel_lab.ec2.kinds import INSTANCES, KINDS, Resource
 from tunnel_lab.errors import LabError
 
+FEW = 6
+"""How many regions are named one by one."""
+
 
 @dataclass
 class Lab:
@@ -79,7 +82,8 @@ def _add(labs: dict[str, Lab], region: str, kind: str, resource: Resource) -> No
 def shown(labs: list[Lab], regions: Iterable[str], now: datetime | None = None) -> str:
     """Return the labs as text, `now` for their age and cost."""
     now = now or datetime.now(UTC)
-    where = ", ".join(sorted(set(regions)))
+    names = sorted(set(regions))
+    where = ", ".join(names) if len(names) <= FEW else f"{len(names)} regions"
     if not labs:
         return f"No lab is alive in {where}."
     prices = cost.table()

@@ -58,6 +58,7 @@ DESCRIBE: dict[str, dict[str, Any] | None] = {
     "DescribeSecurityGroups": {},
     "DescribeSpotInstanceRequests": {},
     "DescribeSubnets": {},
+    "DescribeTags": {},
     "DescribeVolumes": {},
     "DescribeVpcAttribute": {"VpcId": f"vpc-{_NONE}", "Attribute": "enableDnsSupport"},
     "DescribeVpcs": {},

@@ -26,7 +26,7 @@ class Found:
     facts: dict[str, Any] = field(default_factory=dict)
     """zone, image, image_name, image_device, vcpus, architectures; instance, the id of the host if it is there."""
     problems: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
 
     @property
     def region(self) -> str:
@@ -40,7 +40,7 @@ class Found:
 
 
 def preflight(lab: str, hosts: settings.Hosts, public_key: Path, home: Path) -> dict[str, Any]:
-    """Return {hosts: {host: facts}, alive: whether any is there, warnings}; a LabError says all that is wrong."""
+    """Return {hosts: {host: facts}, alive: whether any is there, unchecked}; a LabError says all that is wrong."""
     problems = settings.problems(hosts)
     if problems:
         raise LabError("\n".join(problems))
@@ -57,7 +57,7 @@ def preflight(lab: str, hosts: settings.Hosts, public_key: Path, home: Path) -> 
     return {
         "hosts": {each.host: each.facts for each in found},
         "alive": any(each.facts["instance"] for each in found),
-        "warnings": [warning for each in found for warning in each.warnings],
+        "unchecked": [said for each in found for said in each.unchecked],
     }
 
 
@@ -189,7 +189,7 @@ def _quota(found: Found) -> Iterator[str]:
     if wrong:
         yield f"{found.region}: {wrong}"
     if unknown:
-        found.warnings.append(f"{found.region}: {unknown}")
+        found.unchecked.append(f"{found.region}: {unknown}")
 
 
 CHECKS: list[Callable[[Found], Iterator[str]]] = [_own, _type, _image, _quota]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from typing import Any
 
 from tunnel_lab.ec2 import api
@@ -19,7 +19,7 @@ def problem(quotas: Any, ec2: Any, instance_type: str, vcpus: int, spot: bool) -
     wanted = SPOT if spot else ON_DEMAND
     try:
         allowed = float(quotas.get_service_quota(ServiceCode="ec2", QuotaCode=wanted)["Quota"]["Value"])
-        used = sum(_running(ec2, spot))
+        used = _running(ec2, spot)
     except api.ERRORS as error:
         return "", f"the quota {wanted} could not be read ({api.said(error)}): AWS will say when it is too low"
     if used + vcpus <= allowed:
@@ -32,12 +32,18 @@ def problem(quotas: Any, ec2: Any, instance_type: str, vcpus: int, spot: bool) -
     return wrong, ""
 
 
-def _running(ec2: Any, spot: bool) -> Iterator[int]:
-    """Yield the vCPUs of the running instances that the quota counts."""
+def _running(ec2: Any, spot: bool) -> int:
+    """Return the vCPUs of the running instances that the quota counts, as many as their types have by default."""
     state = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    counts: Counter[str] = Counter()
     for page in ec2.get_paginator("describe_instances").paginate(Filters=state):
         for reservation in page["Reservations"]:
-            for each in reservation["Instances"]:
-                if each["InstanceType"][0] in STANDARD and (each.get("InstanceLifecycle") == "spot") == spot:
-                    options = each.get("CpuOptions", {})
-                    yield options.get("CoreCount", 0) * options.get("ThreadsPerCore", 1)
+            counts.update(
+                each["InstanceType"]
+                for each in reservation["Instances"]
+                if each["InstanceType"][0] in STANDARD and (each.get("InstanceLifecycle") == "spot") == spot
+            )
+    if not counts:
+        return 0
+    types = ec2.describe_instance_types(InstanceTypes=sorted(counts))["InstanceTypes"]
+    return sum(counts[each["InstanceType"]] * int(each["VCpuInfo"]["DefaultVCpus"]) for each in types)
