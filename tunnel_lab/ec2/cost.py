@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pydantic import ValidationError
@@ -93,7 +94,7 @@ def _transfer(hosts: Hosts, prices: Table, transfer: dict[str, float], lines: li
     known = [prices.regions[each["aws_region"]] for each in hosts.values() if each["aws_region"] in prices.regions]
     cost = max(each.transfer_gb for each in known) * gigabytes if len(known) == len(hosts) else None
     lines.append(
-        f"  {'transfer':<10} {usd(cost)}  at most {gigabytes:.0f} GB between the regions: {ON_WIRE} x "
+        f"  {'transfer':<10} {usd(cost)}  at most {math.ceil(gigabytes)} GB between the regions: {ON_WIRE} x "
         f"{transfer['bytes'] / 1e9:.1f} GB of known size, and {transfer['seconds']:.0f} s at 5 Gbit/s"
     )
     return cost

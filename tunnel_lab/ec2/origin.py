@@ -19,11 +19,15 @@ def cidr(given: str, service: str = SERVICE) -> str:
     try:
         with urllib.request.urlopen(service, timeout=10) as answer:
             text = answer.read(100).decode("ascii", "replace").strip()
-        return f"{ipaddress.IPv4Address(text)}/32"
     except urllib.error.URLError as error:
         why = str(error.reason)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         why = str(error)
+    else:
+        try:
+            return f"{ipaddress.IPv4Address(text)}/32"
+        except ValueError:
+            why = f"it answers {text[:40]!r}"
     raise LabError(
         f"aws_operator_cidr: this machine's public address is not to be had from {service} ({why}). "
         "Set it, such as 203.0.113.7/32."
