@@ -49,7 +49,7 @@ def test_what_is_left_of_a_lab_is_listed_kind_by_kind(aws: Cloud) -> None:
         ec2.terminate_instances(InstanceIds=[each["InstanceId"] for each in reservation["Instances"]])
     text = labs.shown(labs.find(["us-east-1"]), ["us-east-1"])
     assert "mine has no instance, and this is left of it: " in text
-    for part in ("1 × VPC in us-east-1", "2 × security group in", "1 × address in us-east-1", "1 × key pair in"):
+    for part in ("1 x VPC in us-east-1", "2 x security group in", "1 x address in us-east-1", "1 x key pair in"):
         assert part in text
 
 

@@ -128,7 +128,11 @@ def test_operator_is_whoever_asks_or_who_is_named(service: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("/broken", "Service Unavailable"), ("/portal", "it answers '<html>login</html>'"), ("", "Connection refused")],
+    [
+        ("/broken", "Service Unavailable"),
+        ("/portal", "it answers '<html>login</html>'"),
+        ("", "Connection refused"),
+    ],
 )
 def test_operator_that_is_not_to_be_had(service: str, path: str, said: str) -> None:
     where = f"{service}{path}" if path else "http://127.0.0.1:9/"

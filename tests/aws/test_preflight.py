@@ -160,7 +160,7 @@ def only_in(region: str, other: str) -> str:
         {each["InstanceType"] for each in api.client(name).describe_instance_type_offerings()["InstanceTypeOfferings"]}
         for name in (region, other)
     ]
-    return min((offered[0] - offered[1]) & small)
+    return str(min((offered[0] - offered[1]) & small))
 
 
 def test_problems_of_both_hosts_are_told_at_once(aws: Cloud, home: Path) -> None:

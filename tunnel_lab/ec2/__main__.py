@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,13 @@ from tunnel_lab.ec2.rules import peer_rules
 from tunnel_lab.errors import LabError
 
 
+_ONE_AT_A_TIME = threading.Lock()
+
+
 def say(text: str) -> None:
-    """Tell what goes on, at once."""
-    print(json.dumps({"say": text}), flush=True)
+    """Tell what goes on, at once and in one piece: regions are at work side by side."""
+    with _ONE_AT_A_TIME:
+        print(json.dumps({"say": text}), flush=True)
 
 
 def _cost(args: argparse.Namespace) -> dict[str, Any]:

@@ -100,5 +100,6 @@ def _attempt(step: Callable[[Any, Resource], Any], client: Any, resource: Resour
     try:
         step(client, resource)
     except api.ERRORS as error:
-        return error
+        failure: Exception = error
+        return failure
     return None

@@ -92,7 +92,7 @@ def shown(labs: list[Lab], regions: Iterable[str], now: datetime | None = None) 
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     for lab in labs:
         if not lab.instances:
-            parts = ", ".join(f"{count} × {kind} in {region}" for (region, kind), count in sorted(lab.rest.items()))
+            parts = ", ".join(f"{count} x {kind} in {region}" for (region, kind), count in sorted(lab.rest.items()))
             lines.append(f"{lab.name} has no instance, and this is left of it: {parts}")
     return "\n".join([*lines, f"Looked at {where}. So far: instances, disks and addresses by list price, no transfer."])
 
