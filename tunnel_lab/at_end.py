@@ -29,8 +29,11 @@ def _run(argv: list[str], pid: int) -> None:
         return
     print(f"\nAt the end: {argv[2]}", flush=True)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # a session of its own: what interrupted this process does not interrupt that one
-    process = subprocess.Popen(argv, env={**os.environ, HELD_BY: str(pid)}, start_new_session=True)
+    # A session of its own: what interrupted this process does not interrupt that one. Ansible has taken care that no
+    # child inherits its stdin, stdout and stderr; without them the playbook would not even start.
+    process = subprocess.Popen(
+        argv, env={**os.environ, HELD_BY: str(pid)}, start_new_session=True, stdin=0, stdout=1, stderr=2
+    )
     try:
         status = process.wait()
     except KeyboardInterrupt:

@@ -15,6 +15,8 @@ from conftest import ROOT
 MAIN = """
 import os, sys, time
 from tunnel_lab import at_end
+for fd in (0, 1, 2):
+    os.set_inheritable(fd, False)  # as Ansible does
 at_end.arm([sys.executable, {script!r}, "end.yml"])
 try:
     print("armed", flush=True)
@@ -25,6 +27,7 @@ except KeyboardInterrupt:
 END = """
 import os, sys, time
 time.sleep({wait})
+print("removed", flush=True)
 open({mark!r}, "a").write(os.environ["TUNNEL_LAB_HELD_BY"] + "\\n")
 sys.exit({status})
 """
@@ -57,7 +60,7 @@ def test_it_runs_once_however_the_main_process_ends(mark: Path, way: str, status
     out, _ = process.communicate(timeout=20)
     assert process.returncode == status
     assert mark.read_text() == f"{process.pid}\n"
-    assert "At the end: end.yml" in out
+    assert "At the end: end.yml\nremoved\n" in out
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
