@@ -9,10 +9,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,16 +37,27 @@ YES = ("-e", "lab_confirm_cost=yes")
 PEERS = {"server": "client", "client": "server"}
 
 
-def play(playbook: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run one of the playbooks; what this process has in its environment counts."""
-    command = [
-        str(Path(sys.executable).parent / "ansible-playbook"),
-        *INVENTORY,
-        f"playbooks/{playbook}.yml",
-        *arguments,
-    ]
+@contextmanager
+def started(playbook: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Start one of the playbooks in a process group of its own; none of it outlives the block."""
+    command = [f"{BIN}/ansible-playbook", *INVENTORY, f"{playbook}.yml", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def play(playbook: str, *arguments: str) -> tuple[int, str]:
+    """Run one of the playbooks to its end; return its status and what it printed."""
+    with started(playbook, *arguments) as process:
+        printed, _ = process.communicate(timeout=300)
+    return process.returncode, printed
 
 
 def made() -> dict[str, dict[str, int]]:
@@ -85,38 +99,46 @@ def cloud(server: Cloud) -> Cloud:
 
 @pytest.fixture(scope="module")
 def lab(cloud: Cloud) -> str:
-    """The lab, made; returns what was printed."""
-    done = play("provision", *YES)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """The lab, made by lab.yml and kept; returns what was printed."""
+    status, printed = play("lab", *YES, "-e", "lab_keep=true")
+    assert status == 2, printed
+    return printed
 
 
 def test_nothing_is_made_without_consent_to_the_cost(cloud: Cloud) -> None:
-    done = play("provision")
-    assert done.returncode != 0
-    assert re.search(r"  server +\$\d\.\d\d  c5.xlarge in us-east-1, with 16 GB", done.stdout)
-    assert re.search(r"  client +\$\d\.\d\d  c5.xlarge \(spot: at most\) in eu-west-1, with 20 GB", done.stdout)
-    assert re.search(r"  at most +\$\d+\.\d\d  for 120 minutes", done.stdout)
-    assert "Nothing was made. If you agree to what it may cost, say so: add -e lab_confirm_cost=yes" in done.stdout
+    status, printed = play("playbooks/provision")
+    assert status != 0
+    assert re.search(r"  server +\$\d\.\d\d  c5.xlarge in us-east-1, with 16 GB", printed)
+    assert re.search(r"  client +\$\d\.\d\d  c5.xlarge \(spot: at most\) in eu-west-1, with 20 GB", printed)
+    assert re.search(r"  at most +\$\d+\.\d\d  for 120 minutes", printed)
+    assert "Nothing was made. If you agree to what it may cost, say so: add -e lab_confirm_cost=yes" in printed
     assert cloud.asked == {}, "AWS was not asked anything yet"
     assert not memory.path(HOME).exists()
 
 
 def test_wrong_variable_is_told_by_name(cloud: Cloud) -> None:
-    done = play("provision", *YES, "-e", "aws_regoin=us-east-1")
-    assert done.returncode != 0
-    assert "aws_regoin: no such variable. Did you mean 'aws_region'?" in done.stdout
+    status, printed = play("playbooks/provision", *YES, "-e", "aws_regoin=us-east-1")
+    assert status != 0
+    assert "aws_regoin: no such variable. Did you mean 'aws_region'?" in printed
     assert cloud.asked == {}
 
 
 def test_lab_without_credentials_is_one_line(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     for playbook in ("provision", "teardown"):
-        done = play(playbook, *YES)
-        assert done.returncode != 0
-        (line,) = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+        status, printed = play(f"playbooks/{playbook}", *YES)
+        assert status != 0
+        (line,) = [line for line in printed.splitlines() if line.startswith("FAILED")]
         assert ": no AWS credentials: neither AWS_PROFILE nor AWS_ACCESS_KEY_ID" in line
-        assert "Traceback" not in done.stdout + done.stderr
+        assert "Traceback" not in printed
+
+
+def test_lab_that_is_to_be_kept_stays_when_a_step_fails(lab: str) -> None:
+    (line,) = [line for line in lab.splitlines() if line.startswith("FAILED")]
+    assert line.startswith("FAILED: Hosts may be reached")
+    assert "lab_wait_for_ssh is false, so no host may be connected to: nothing is installed." in lab
+    assert "At the end" not in lab
+    assert {host: instance(host)["State"]["Name"] for host in REGIONS} == {"server": "running", "client": "running"}
 
 
 def test_everything_is_there_once_in_each_region(lab: str) -> None:
@@ -196,7 +218,8 @@ def test_firewall_lets_in_what_it_should_and_nothing_else(lab: str) -> None:
         }
         assert not any(rule.get("UserIdGroupPairs") or rule.get("Ipv6Ranges") for rule in group["IpPermissions"])
         assert [rule["IpProtocol"] for rule in group["IpPermissionsEgress"]] == ["-1"], "what EC2 makes by itself"
-        assert [each["GroupId"] for each in instance(host)["SecurityGroups"]] == [group["GroupId"]]
+        (interface,) = instance(host)["NetworkInterfaces"]
+        assert [each["GroupId"] for each in interface["Groups"]] == [group["GroupId"]]
 
 
 def test_network_leads_to_the_internet(lab: str) -> None:
@@ -232,18 +255,18 @@ def test_keys_are_private_and_known(lab: str) -> None:
 def test_second_time_changes_nothing(cloud: Cloud, lab: str) -> None:
     before = {host: written(host) for host in REGIONS}
     cloud.asked.clear()
-    again = play("provision", *YES, "-v")
-    assert again.returncode == 0, again.stdout
-    sums = dict(re.findall(r"^(localhost|server|client): .*changed=(\d+)", again.stdout, re.MULTILINE))
-    assert sums == {"localhost": "0", "server": "0", "client": "0"}, again.stdout
+    status, printed = play("playbooks/provision", *YES, "-v")
+    assert status == 0, printed
+    sums = dict(re.findall(r"^(localhost|server|client): .*changed=(\d+)", printed, re.MULTILINE))
+    assert sums == {"localhost": "0", "server": "0", "client": "0"}, printed
     assert {action for action in cloud.asked if not action.startswith("Describe")} == set()
     assert {host: written(host) for host in REGIONS} == before
 
 
 def test_labs_are_listed(lab: str) -> None:
-    done = play("labs")
-    assert done.returncode == 0, done.stdout
-    row = next(line for line in done.stdout.splitlines() if line.startswith(LAB))
+    status, printed = play("playbooks/labs")
+    assert status == 0, printed
+    row = next(line for line in printed.splitlines() if line.startswith(LAB))
     assert re.search(r"eu-west-1, us-east-1  c5.xlarge running, c5.xlarge running  \d+ min  \S+Z  \$0\.\d\d$", row)
 
 
@@ -253,23 +276,23 @@ def test_what_teardown_cannot_remove_is_listed_and_fails(cloud: Cloud, lab: str)
         Size=1, AvailabilityZone="us-west-2a", TagSpecifications=[{"ResourceType": "volume", "Tags": every}]
     )["VolumeId"]
     cloud.errors["DeleteVolume"] = ("UnauthorizedOperation", "You may not.")
-    done = play("teardown", "-e", "teardown_regions=us-west-2")
+    status, printed = play("playbooks/teardown", "-e", "teardown_regions=us-west-2")
     cloud.errors.clear()
-    assert done.returncode != 0
-    assert f"us-west-2: volume {planted}: UnauthorizedOperation: You may not." in done.stdout
+    assert status != 0
+    assert f"us-west-2: volume {planted}: UnauthorizedOperation: You may not." in printed
     assert memory.path(HOME).exists(), "where to look is not forgotten"
     left = [kind.name for region in REGIONS.values() for kind in kinds.KINDS if kind.find(api.client(region), LAB)]
     assert left == [], "all else has gone"
-    again = play("teardown", "-e", "teardown_regions=us-west-2")
-    assert again.returncode == 0, again.stdout
-    assert "us-west-2: removing 1 volume" in again.stdout
+    status, printed = play("playbooks/teardown", "-e", "teardown_regions=us-west-2")
+    assert status == 0, printed
+    assert "us-west-2: removing 1 volume" in printed
 
 
 def test_teardown_of_nothing_changes_nothing(cloud: Cloud, lab: str) -> None:
     cloud.asked.clear()
-    done = play("teardown", "-v")
-    assert done.returncode == 0, done.stdout
-    assert re.search(r"^localhost: .*changed=0", done.stdout, re.MULTILINE)
+    status, printed = play("playbooks/teardown", "-v")
+    assert status == 0, printed
+    assert re.search(r"^localhost: .*changed=0", printed, re.MULTILINE)
     assert {action for action in cloud.asked if not action.startswith("Describe")} == set()
     assert not HOME.exists()
 
@@ -277,13 +300,44 @@ def test_teardown_of_nothing_changes_nothing(cloud: Cloud, lab: str) -> None:
 def test_half_a_lab_is_removed(cloud: Cloud) -> None:
     cloud.reset()
     cloud.errors["AllocateAddress"] = ("AddressLimitExceeded", "The maximum number of addresses has been reached.")
-    done = play("provision", *YES)
-    assert done.returncode != 0
-    assert "AddressLimitExceeded" in done.stdout
+    status, printed = play("playbooks/provision", *YES)
+    assert status != 0
+    assert "AddressLimitExceeded" in printed
     assert made()["us-east-1"]["instance"] == 1
     cloud.errors.clear()
-    gone = play("teardown")
-    assert gone.returncode == 0, gone.stdout
+    status, printed = play("playbooks/teardown")
+    assert status == 0, printed
+    assert made() == {"us-east-1": {}, "eu-west-1": {}}
+    assert not HOME.exists()
+
+
+def test_lab_that_fails_is_removed_at_its_end(cloud: Cloud) -> None:
+    cloud.reset()
+    status, printed = play("lab", *YES)
+    assert status == 2, "the failure stays one when the removal succeeds"
+    before, _, after = printed.partition("At the end: ")
+    assert "FAILED: Hosts may be reached [localhost]: lab_wait_for_ssh is false" in before
+    assert "us-east-1: removing 1 instance" in after
+    assert "FAILED" not in after
+    assert len(cloud.asked["RunInstances"]) == len(cloud.asked["TerminateInstances"]) == 2
+    assert made() == {"us-east-1": {}, "eu-west-1": {}}
+    assert not HOME.exists()
+
+
+def test_interrupted_lab_is_removed_at_its_end(cloud: Cloud) -> None:
+    cloud.reset()
+    with started("lab", *YES) as process:
+        deadline = time.monotonic() + 120
+        while [counts.get("instance") for counts in made().values()] != [1, 1]:
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline, "no instances after two minutes"
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGINT)
+        printed, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "At the end: " in printed
+    assert "nothing is installed" not in printed, "it was interrupted before its own end"
+    assert "Traceback" not in printed
     assert made() == {"us-east-1": {}, "eu-west-1": {}}
     assert not HOME.exists()
 
