@@ -1,4 +1,4 @@
-# lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, browser, relay and live tests
+# lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, browser, relay, EC2 (a stand-in on loopback) and live tests
 # static: the lab on hosts that it did not make · situations: transfers whose limit is known, each REPEATS=n times · benchmark: how long 10,000 records take to collect
 # clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
@@ -8,14 +8,14 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),$(shell command -v sudo))
 unexport PYTHONDONTWRITEBYTECODE
 ANSIBLE := $(SUDO) .venv/bin/ansible-playbook
 
-.PHONY: lab plan test lint unit browser benchmark relay molecule static situations clean distclean
+.PHONY: lab plan test lint unit browser benchmark relay aws molecule static situations clean distclean
 lab: .venv/.ready
 	@$(ANSIBLE) lab.yml $(ARGS)
 
 plan: .venv/.ready
 	@.venv/bin/ansible-playbook playbooks/plan.yml $(ARGS)
 
-test: lint unit browser benchmark relay molecule static situations
+test: lint unit browser benchmark relay aws molecule static situations
 
 lint: .venv/.dev
 	.venv/bin/ruff check && .venv/bin/ruff format --check
@@ -31,6 +31,9 @@ browser: .venv/.dev
 
 relay: .venv/.dev
 	$(SUDO) .venv/bin/pytest tests/relay
+
+aws: .venv/.dev
+	.venv/bin/pytest tests/aws
 
 molecule: .venv/.dev
 	$(SUDO) env PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/molecule test

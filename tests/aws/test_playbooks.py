@@ -353,4 +353,4 @@ def test_settings_in_the_documentation_are_those_of_the_manifest() -> None:
     text = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
     manifest = yaml.safe_load((ROOT / "roles" / "provider_aws" / "provider.yml").read_text())["settings"]
     listed = dict(re.findall(r"^\| (aws_\w+) \| (\S*?) *\|", text, re.MULTILINE))
-    assert listed == {name: str(value).lower() if value is not True else "true" for name, value in manifest.items()}
+    assert listed == {name: str(value).lower() for name, value in manifest.items()}

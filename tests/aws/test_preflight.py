@@ -105,8 +105,11 @@ def test_credentials_of_another_partition(aws: Cloud, home: Path) -> None:
         ({"aws_mtu": 100}, "aws_mtu of client must be from 576 to 9001, it is 100."),
         ({"aws_volume_gb": 0}, "aws_volume_gb of client must be at least 1, it is 0."),
         ({"aws_image_user": ""}, "aws_image_user of client is empty"),
-        ({"aws_operator_cidr": "0.0.0.0/0"}, "aws_operator_cidr of client: 0.0.0.0/0 would open ssh to the world."),
-        ({"aws_operator_cidr": "128.0.0.0/1"}, "aws_operator_cidr of client: 128.0.0.0/1 would open ssh to"),
+        (
+            {"aws_operator_cidr": "0.0.0.0/0"},
+            "aws_operator_cidr of client: 0.0.0.0/0 would open the hosts to the world.",
+        ),
+        ({"aws_operator_cidr": "128.0.0.0/1"}, "aws_operator_cidr of client: 128.0.0.0/1 would open the hosts to"),
         ({"aws_operator_cidr": "me"}, "aws_operator_cidr of client must be `auto` or an IPv4 network"),
         ({"aws_operator_cidr": "::/0"}, "aws_operator_cidr of client must be `auto` or an IPv4 network"),
     ],

@@ -15,8 +15,8 @@ from tunnel_lab import manifests, plan
 
 CATALOG = manifests.load()
 NAMES = {*CATALOG.tunnels, *CATALOG.workloads}
-WAY_OF_ANSIBLE = "lab_wait_for_ssh"
-"""Not a tunnel: how hosts are managed."""
+MANAGEMENT = re.compile("lab_wait_for_ssh|ssh_deletekeys|ssh_keys")
+"""Not a tunnel: how hosts are managed, here and in the words of cloud-init."""
 SOURCES = sorted((ROOT / "tunnel_lab").rglob("*.py"))
 TYPES: dict[str, tuple[type, ...]] = {
     "str": (str,),
@@ -124,9 +124,7 @@ def branches(source: str) -> list[str]:
     """
     tree = ast.parse(source)
     every = re.compile(rf"(?<![a-z0-9])({'|'.join(sorted(NAMES - {'none'}))})(?![a-z0-9])")
-    found = [
-        f"{line}: {text}" for line, text in strings(tree) if every.search(text.lower().replace(WAY_OF_ANSIBLE, ""))
-    ]
+    found = [f"{line}: {text}" for line, text in strings(tree) if every.search(MANAGEMENT.sub("", text.lower()))]
     return found + [f"{line}: {text}" for line, text in compared(tree) if text == "none"]
 
 

@@ -21,7 +21,6 @@ from tunnel_lab.ec2.preflight import preflight
 from tunnel_lab.ec2.rules import peer_rules
 from tunnel_lab.errors import LabError
 
-
 _ONE_AT_A_TIME = threading.Lock()
 
 

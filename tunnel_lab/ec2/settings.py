@@ -70,4 +70,4 @@ def _wrong_operator(where: str, given: str) -> Iterator[str]:
         yield f"aws_operator_cidr {where} must be `auto` or an IPv4 network such as 203.0.113.7/32: {error}."
         return
     if network.prefixlen < BROADEST:
-        yield f"aws_operator_cidr {where}: {network} would open ssh to the world. Name the network that you are in."
+        yield f"aws_operator_cidr {where}: {network} would open the hosts to the world. Name your own network."
