@@ -46,6 +46,12 @@ def test_what_is_not_known_is_said_to_be_unknown(changes: dict[str, str]) -> Non
     assert lines[5].startswith("unknown: roles/provider_aws/prices.yml has no price for that type or region.")
 
 
+@pytest.mark.parametrize(("minutes", "said"), [(60, False), (59, True)])
+def test_run_that_is_longer_than_the_hosts_live_is_told_before(minutes: int, said: bool) -> None:
+    shown = cost.bound(hosts(), minutes, {"bytes": 0, "seconds": 3600.0})["shown"]
+    assert ("The hosts end before the run does: 60 minutes of transfer alone are planned." in shown) is said
+
+
 def test_spot_is_bounded_by_the_price_on_demand() -> None:
     spot = cost.bound(hosts(aws_spot=True), 120, TRANSFER)
     assert spot["most_usd"] == cost.bound(hosts(), 120, TRANSFER)["most_usd"]

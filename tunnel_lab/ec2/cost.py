@@ -85,6 +85,11 @@ def bound(hosts: Hosts, ttl_minutes: int, transfer: dict[str, float]) -> dict[st
     )
     if most is None:
         lines.append(f"unknown: {FILE.relative_to(ROOT)} has no price for that type or region. {LOOK}")
+    if transfer["seconds"] > ttl_minutes * 60:
+        lines.append(
+            f"The hosts end before the run does: {transfer['seconds'] / 60:.0f} minutes of transfer alone are planned. "
+            "Choose a longer lab_ttl_minutes, or measure less."
+        )
     return {"most_usd": most, "shown": "\n".join(lines)}
 
 
