@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the lab needs on this machine: system packages (apt, root or sudo) and .venv with pinned versions.
-# usage: ./setup.sh [--dev]      --dev adds what `make test` needs
+# usage: ./setup.sh [--dev] [--vm]      --dev adds what `make test` needs, --vm what virtual machines need
 set -eu
 cd "$(dirname "$0")"
 
@@ -17,7 +17,8 @@ esac
 
 # 2. system packages
 wanted="podman crun mmdebstrap debian-archive-keyring openssh-client iproute2 ethtool procps git util-linux"
-[ "${1:-}" = "--dev" ] && wanted="$wanted iperf3 chromium chromium-driver"
+case " $* " in *" --dev "*) wanted="$wanted iperf3 chromium chromium-driver" ;; esac
+case " $* " in *" --vm "*) wanted="$wanted qemu-system-x86 qemu-utils e2fsprogs socat" ;; esac
 [ -d /sys/fs/cgroup/unified ] && wanted="$wanted runc"   # crun refuses the v1 hybrid
 for python in python3 python3.14 python3.13 python3.12 python3.11 none; do
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break
@@ -44,7 +45,7 @@ fi
 # 3. the virtual environment
 echo "setup: Python packages into .venv"
 extra=""
-[ "${1:-}" = "--dev" ] && extra="-r requirements-dev.txt"
+case " $* " in *" --dev "*) extra="-r requirements-dev.txt" ;; esac
 [ -x .venv/bin/python ] || "$python" -m venv .venv || fail "the virtual environment could not be made"
 [ -x .venv/bin/uv ] || .venv/bin/python -m pip install -q --disable-pip-version-check "uv==0.13.9" || fail "pip could not install uv"
 # shellcheck disable=SC2086

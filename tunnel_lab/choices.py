@@ -30,6 +30,8 @@ class Link(Strict):
     queue_bytes: int | None = Field(default=None, ge=3000)
     """Bytes that may wait before the bottleneck; None: one bandwidth-delay product, at least 150000."""
     loss_pct: float = Field(default=0, ge=0, lt=100)
+    rtt_tolerance_ms: float = Field(default=1, gt=0)
+    """How far the measured round trip may be from the set one. Hosts with an emulated CPU add some of their own."""
     emulator: Literal["auto", "netem", "relay"] = "auto"
     """auto: the kernel's netem where it has one, else the lab's own user-space relay."""
 

@@ -15,7 +15,6 @@ PORT = 5299
 """Where the server of the test listens."""
 SECONDS = 9
 """How long the test transfers over a real network, slow start included (roles/link/vars)."""
-RTT_TOLERANCE_MS = 1.0
 RATE_SHARE = 0.94
 """Of the set rate as TCP goodput. With 1500-byte packets and timestamps 1448 of 1514 bytes, 95.6 %, is the most."""
 
@@ -52,7 +51,7 @@ def problems(found: Measured, setting: Link | None, emulator: dict[str, Any]) ->
     if setting is None:
         return []
     wrong = []
-    if abs(found.rtt_ms - setting.rtt_ms) > RTT_TOLERANCE_MS:
+    if abs(found.rtt_ms - setting.rtt_ms) > setting.rtt_tolerance_ms:
         wrong.append(f"round trip is {found.rtt_ms:.2f} ms, set are {setting.rtt_ms:g} ms")
     share = found.goodput_bit_s / (setting.rate_mbit * 1e6)
     if share < RATE_SHARE and not setting.loss_pct:

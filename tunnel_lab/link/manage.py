@@ -15,7 +15,7 @@ from pydantic import Field
 from tunnel_lab.errors import LabError
 from tunnel_lab.link import netem
 from tunnel_lab.link.commands import attempt, run
-from tunnel_lab.link.spec import Emulator, LinkSpec
+from tunnel_lab.link.spec import Emulator, End, LinkSpec
 from tunnel_lab.manifests import Strict
 from tunnel_lab.relay.status import Status
 
@@ -43,7 +43,7 @@ def up(spec: LinkSpec, home: Path) -> tuple[bool, State]:
         _start_relay(spec, home)
     try:
         for end in spec.ends:
-            _address(spec, end.netns, end.address)
+            _join(spec, end)
     except LabError:
         _remove(wanted, home)
         raise
@@ -116,11 +116,15 @@ def _namespaces(spec: LinkSpec) -> list[int]:
         raise LabError(f"{error.filename}: the host is not running: {error.strerror}") from error
 
 
-def _address(spec: LinkSpec, netns: Path, address: str) -> None:
+def _join(spec: LinkSpec, end: End) -> None:
+    """Give the link's interface to the host: with its address, or as a port of its bridge."""
     # the lab speaks IPv4; IPv6's own chatter would be counted as traffic
-    attempt(["sysctl", "-qw", f"net.ipv6.conf.{spec.interface}.disable_ipv6=1"], netns)
-    run(["ip", "address", "replace", address, "dev", spec.interface], netns)
-    run(["ip", "link", "set", spec.interface, "mtu", str(spec.mtu), "up"], netns)
+    attempt(["sysctl", "-qw", f"net.ipv6.conf.{spec.interface}.disable_ipv6=1"], end.netns)
+    if end.bridge:
+        run(["ip", "link", "set", spec.interface, "master", end.bridge], end.netns)
+    else:
+        run(["ip", "address", "replace", end.address, "dev", spec.interface], end.netns)
+    run(["ip", "link", "set", spec.interface, "mtu", str(spec.mtu), "up"], end.netns)
 
 
 def _start_relay(spec: LinkSpec, home: Path) -> None:

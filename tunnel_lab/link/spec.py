@@ -20,6 +20,8 @@ class End(Strict):
     """A process in the host's network namespace whose end is the host's end."""
     address: str
     """With its prefix length, such as 10.99.0.1/24."""
+    bridge: str | None = None
+    """Where the host is a virtual machine: what joins the link to it. The address is then the guest's to set."""
 
     @field_validator("address")
     @classmethod
@@ -48,6 +50,8 @@ class LinkSpec(Strict):
     queue_bytes: int
     """Drop-tail queue before the bottleneck of each direction."""
     loss_pct: float = 0
+    rtt_tolerance_ms: float = 1
+    """What the test of the link allows; the link itself does not know it."""
     mtu: int = 1500
     emulator: Literal["auto", "netem", "relay"] = "auto"
     seed: int = Field(default=1)

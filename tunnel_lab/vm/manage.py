@@ -1,0 +1,113 @@
+"""Start and stop virtual machines. `python -m tunnel_lab.vm` is the command line of this."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tunnel_lab.errors import LabError
+from tunnel_lab.vm import qemu
+from tunnel_lab.vm.spec import VmSpec, VmState
+
+NAMESPACE = """
+ip link set lo up
+ip link add br0 type bridge forward_delay 0 mcast_snooping 0
+ip tuntap add vm0 mode tap
+for each in br0 vm0; do sysctl -qw net.ipv6.conf.$each.disable_ipv6=1; done
+ip link set vm0 master br0 up
+ip link set br0 up
+exec "$@"
+"""
+"""What is run in the machine's new network namespace: its end of the link is vm0, to which br0 joins the link's."""
+STOP_S = 10
+
+
+def up(spec: VmSpec, home: Path) -> tuple[bool, VmState]:
+    """Make the machine be as `spec` says; return (whether it was started, its state)."""
+    directory = home / "vm" / spec.host
+    old = read(directory)
+    if old and old.spec == spec and running(old, directory):
+        return False, old
+    down(spec.host, home)
+    runs_on = qemu.accelerator(spec.accelerator)
+    directory.mkdir(parents=True, mode=0o700)
+    _disk(spec, directory)
+    _credentials(spec, directory, home)
+    _run(["unshare", "--net", "sh", "-ec", NAMESPACE, "sh", *qemu.argv(spec, runs_on, directory)])
+    state = VmState(spec=spec, accelerator=runs_on, pid=int((directory / "pid").read_text()), qemu=qemu.version())
+    (directory / "vm.json").write_text(state.model_dump_json(indent=1) + "\n")
+    return True, state
+
+
+def down(host: str, home: Path) -> bool:
+    """End the machine and remove all it had; return whether there was one. Safe to repeat, and after a crash."""
+    directory = home / "vm" / host
+    if not directory.exists():
+        return False
+    pid = _pid(directory)
+    if pid is not None:
+        os.kill(pid, signal.SIGTERM)  # QEMU ends at once; nothing of the disk is kept
+        end = time.monotonic() + STOP_S
+        while _pid(directory) is not None and time.monotonic() < end:
+            time.sleep(0.05)
+        if _pid(directory) is not None:
+            os.kill(pid, signal.SIGKILL)
+    shutil.rmtree(directory)
+    return True
+
+
+def read(directory: Path) -> VmState | None:
+    """Return what vm.json says, None when there is none or it cannot be read: then the machine is made anew."""
+    try:
+        return VmState.model_validate_json((directory / "vm.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def running(state: VmState, directory: Path) -> bool:
+    """Return whether the machine lives, as the process that was started."""
+    return _pid(directory) == state.pid
+
+
+def _pid(directory: Path) -> int | None:
+    """Return the pid of the living QEMU of this directory, None when there is none."""
+    try:
+        pid = int((directory / "pid").read_text())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if str(directory / "pid").encode() in words else None
+
+
+def _disk(spec: VmSpec, directory: Path) -> None:
+    base = spec.image / "root.ext4"
+    _run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(directory / "disk.qcow2")])
+
+
+def _credentials(spec: VmSpec, directory: Path, home: Path) -> None:
+    """Write what systemd in the guest hands to its tunnellab-vm.service; on the command line anybody could read it."""
+    texts = {
+        "hostname": spec.host,
+        "link_address": spec.link_address,
+        "host_key": (home / "ssh" / "host_key").read_text(),
+        "authorized_keys": (home / "ssh" / "management.pub").read_text(),
+    }
+    for name, text in texts.items():
+        path = directory / f"credential.{name}"
+        path.touch(mode=0o600)
+        encoded = base64.b64encode(text.encode()).decode()
+        path.write_text(f"io.systemd.credential.binary:tunnellab.{name}={encoded}")
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise LabError(f"{command[0]}: {error}") from None
+    if done.returncode != 0:
+        raise LabError(" ".join(done.stderr.split())[-400:] or f"{command[0]} ended with status {done.returncode}")
