@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import pandas as pd
 
@@ -29,6 +30,10 @@ class Case:
         if missing := [metric for metric in metrics if metric not in rows]:
             raise Unmeasured(f"the results have no column {missing[0]}")
         return rows[rows["status"] == "ok"].dropna(subset=list(metrics)).set_index(["run_id", "repeat"])
+
+    def column(self, name: str) -> set[Any]:
+        """Return every value that the rows of any cell have in a column."""
+        return {value for rows in self.rows.values() for value in rows[name]}
 
     @property
     def failed(self) -> pd.DataFrame:

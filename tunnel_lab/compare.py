@@ -6,8 +6,8 @@ run were measured in the same rounds, so their repeats are pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from math import nan
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tunnel_lab import stats
+from tunnel_lab import emulation, stats
 from tunnel_lab.circumstances import Difference, differences
 from tunnel_lab.errors import LabError, closest
 from tunnel_lab.plan import Cell
@@ -28,6 +28,7 @@ LABELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOO_FEW = "n too small"
 NO_DIFFERENCE = "no difference shown"
 NO_RATIO = "no ratio of zero"
+EMULATED = "withheld: emulated CPU"
 
 Figures = dict[tuple[str, str], dict[int, float]]
 """{(cell, direction): {repeat: value}} of the good repeats of one run."""
@@ -89,7 +90,7 @@ def of_runs(sides: list[Side], metric: str = METRIC) -> Comparison:
     rows: list[Compared] = []
     left_out: list[str] = []
     for label, other in zip(LABELS[1:], others, strict=False):
-        rows += _shared(label, base, other, metric, left_out)
+        rows += _judged(_shared(label, base, other, metric, left_out), [base, other], metric)
     return Comparison(
         metric=metric,
         paired=False,
@@ -117,9 +118,16 @@ def of_cells(side: Side, patterns: list[str], metric: str = METRIC) -> Compariso
     found = figures(side.runs, metric)
     for label, other in zip(LABELS[1:], others, strict=False):
         cells = side.run.plan.cells[base], side.run.plan.cells[other]
-        rows += _paired(label, cells, found, metric, left_out)
+        rows += _judged(_paired(label, cells, found, metric, left_out), [side], metric)
     names = dict(zip(LABELS, ids, strict=False))
     return Comparison(metric, True, names, rows, left_out, {label: [] for label in names if label != LABELS[0]})
+
+
+def _judged(found: Iterable[Compared], sides: list[Side], metric: str) -> list[Compared]:
+    """Return what was compared, without verdicts where a side's hosts allow none on this metric."""
+    kinds = [emulation.of_hosts(side.run.environment) for side in sides]
+    withheld = any(emulation.is_withheld(kind, metric) for kind in kinds)
+    return [replace(row, verdict=EMULATED) for row in found] if withheld else list(found)
 
 
 def cell_of(run: Run, pattern: str) -> str:

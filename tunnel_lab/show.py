@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tunnel_lab import emulation
 from tunnel_lab.manifests import Workload
 from tunnel_lab.overhead import COUNTED
 from tunnel_lab.stats import CONFIDENCE, WIDE
@@ -111,6 +112,7 @@ def _limit(row: dict[Hashable, Any]) -> str:
 def _title(link: dict[str, Any]) -> str:
     where = f"{link['lab']} ({link['provider']}), link {link['link_emulator']}"
     where += "" if pd.isna(link["region_pair"]) else f", {link['region_pair']}"
+    where += "" if pd.isna(link[emulation.COLUMN]) else f", CPU emulated ({link[emulation.COLUMN]})"
     where += "" if link["sampler"] else ", not sampled"
     if pd.isna(link["rtt_ms"]):
         return where

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from tunnel_lab import accounting, why
+from tunnel_lab import accounting, emulation, why
 from tunnel_lab.enough import unneeded
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
@@ -30,8 +30,8 @@ from tunnel_lab.records import Record, Run, raw_path
 Row = dict[str, Any]
 
 LINK_NUMBERS = ["rtt_ms", "rate_mbit", "queue_bytes", "loss_pct"]
-LINK = ["lab", "provider", "region_pair", "link_emulator", *LINK_NUMBERS, "sampler"]
-"""What says over which link and how a figure was measured; empty numbers for a real network."""
+LINK = ["lab", "provider", "region_pair", emulation.COLUMN, "link_emulator", *LINK_NUMBERS, "sampler"]
+"""What says between which hosts, over which link and how a figure was measured; empty numbers for a real network."""
 LINK_MEASURED = ["link_rtt_ms", "link_goodput_bit_s"]
 """The link as it was found before the run: least round trip, and what TCP carries from server to client."""
 CELL = ["tunnel", "variant", "settings_id", "override", "workload", "params"]
@@ -195,6 +195,7 @@ def _run_columns(run: Run) -> Row:
         "lab": run.lab,
         "provider": run.provider,
         "region_pair": _regions(run),
+        emulation.COLUMN: emulation.of_hosts(run.environment),
         "link_emulator": run.link.emulator,
         **dict(zip(LINK_MEASURED, (run.link.measured_rtt_ms, run.link.measured_goodput_bit_s), strict=True)),
         "git_commit": run.environment.get("controller", {}).get("git_commit"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from tunnel_lab import stats
+from tunnel_lab import emulation, stats
 from tunnel_lab.cases import Case, Unmeasured, cases, measure, named
 from tunnel_lab.claims import Band, Cause, Claim, Order, Ratio, Source, Value
 from tunnel_lab.comparable import differences
@@ -137,7 +137,10 @@ def _finding(source: Source, claim: Claim, band: Band, case: Case | None) -> Fin
         measured, name = measure(claim, case)
     except Unmeasured as error:
         return Finding(NOT_MEASURED, str(error))
-    if differ := differences({**source.conditions, **claim.conditions}, case):
+    differ = differences({**source.conditions, **claim.conditions}, case)
+    if any(emulation.is_withheld(kind, claim.metric) for kind in case.column(emulation.COLUMN)):
+        differ.insert(0, emulation.WITHHELD)
+    if differ:
         return Finding(NOT_COMPARABLE, "; ".join(differ), measured)
     tolerance = claim.tolerance if isinstance(claim, Value | Ratio) else 0
     return Finding(decide(measured, widened(band, tolerance)), _reason(claim, band, measured, name), measured)

@@ -24,6 +24,8 @@ LIMITS = [
     "the limit, the figure is this machine's, with both ends on it.",
     "An emulated link is a model: constant delay, a drop-tail queue, no other traffic, no reordering, and loss, "
     "where it is set, independent for each packet.",
+    "Hosts whose CPU is emulated as fast as the emulator happens to be (cpu_emulation: free-running) say nothing of "
+    "speed or CPU: their figures are kept, and verdicts on them are withheld.",
     "Published variants state the defaults of their time on today's programs: what the tunnel is told is as "
     "published, how it is programmed is not.",
     "Sizes and durations differ from what was published: compare rates, and mind that a short transfer is mostly "

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from tunnel_lab import emulation
 from tunnel_lab.show import ARROWS
 from tunnel_lab.tables import CELL, LINK
 
@@ -65,7 +66,9 @@ def links(found: Iterable[Row]) -> list[Key]:
 
 def link_name(row: Row) -> str:
     """Return which lab and link a row belongs to, in words."""
-    parts = [f"{text(row, 'lab')} ({text(row, 'provider')})", f"link {text(row, 'link_emulator')}"]
+    parts = [f"{text(row, 'lab')} ({text(row, 'provider')})"]
+    parts += [f"CPU emulated ({kind})"] if (kind := text(row, emulation.COLUMN)) else []
+    parts.append(f"link {text(row, 'link_emulator')}")
     rate, rtt = number(row, "rate_mbit"), number(row, "rtt_ms")
     if rtt is not None and rate is not None:
         parts += [f"{rtt:g} ms round trip", f"{rate:g} Mbit/s"]

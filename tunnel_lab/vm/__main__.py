@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -25,7 +26,7 @@ def main() -> int:
     try:
         if args.verb == "up":
             changed, state = manage.up(VmSpec.model_validate_json(args.spec), args.home)
-            answer = {"changed": changed, "pid": state.pid, "accelerator": state.accelerator, "qemu": state.qemu}
+            answer: dict[str, Any] = {"changed": changed, "pid": state.pid, "environment": state.environment}
         else:
             answer = {"changed": manage.down(args.host, args.home)}
     except ValidationError as error:

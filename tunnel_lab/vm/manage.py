@@ -34,7 +34,7 @@ def up(spec: VmSpec, home: Path) -> tuple[bool, VmState]:
     if old and old.spec == spec and running(old, directory):
         return False, old
     down(spec.host, home)
-    runs_on = qemu.accelerator(spec.accelerator)
+    runs_on = qemu.accelerator(spec.accelerator, spec.image / "vmlinuz")
     directory.mkdir(parents=True, mode=0o700)
     _disk(spec, directory)
     _credentials(spec, directory, home)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from tunnel_lab import emulation
 from tunnel_lab.manifests import Strict
 
 Accelerator = Literal["kvm", "tcg"]
@@ -42,3 +43,9 @@ class VmState(Strict):
     pid: int
     qemu: str
     """Its version."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a run's record says of the host, beside what the host says itself."""
+        known = {"accelerator": self.accelerator, "qemu": self.qemu}
+        return known | ({emulation.COLUMN: emulation.FREE_RUNNING} if self.accelerator == "tcg" else {})
