@@ -22,8 +22,11 @@ def enough(found: Goodputs, precision: float) -> bool:
 
 
 def to_measure(plan: Plan, repeat: int, run_dir: Path) -> list[Step]:
-    """Return the steps of a round, in their order, that are still needed after what is recorded in `run_dir`."""
-    steps = [step for step in plan.steps if step.repeat == repeat]
+    """Return the steps of a round, in their order, that are still needed after what is recorded in `run_dir`.
+
+    What is not possible on these hosts was recorded as such when the run began.
+    """
+    steps = [step for step in plan.steps if step.repeat == repeat and not raw_path(run_dir, step).exists()]
     if plan.precision is None or not 1 <= repeat <= plan.repeats:
         return steps
     return [step for step in steps if not enough(_goodputs(plan, step, run_dir), plan.precision)]

@@ -78,6 +78,17 @@ class Evidence(Strict):
         return value
 
 
+class Need(Strict):
+    """What a host's kernel or programs must be able to do, and how one finds out."""
+
+    what: str
+    """As it is told: `WireGuard in the kernel`."""
+    probe: str
+    """A shell command for both hosts, as root, once the packages are there; it leaves nothing behind."""
+    when: str = "true"
+    """A Jinja expression over a variant's settings: whether it needs this."""
+
+
 def check_setting(where: str, default: Any, value: Any, choices: list[str] | None = None) -> None:
     """Refuse a value that has not the type of the default, is negative, or is none of `choices`, with a LabError.
 
@@ -112,6 +123,8 @@ class Tunnel(Strict):
     """The systemd unit that carries the tunnel on each host; `{variant}` stands for the variant."""
     configuration: dict[Literal["server", "client"], list[str]] = Field(default_factory=dict)
     """The files that say how the tunnel runs, without secrets; they go into the record. `{variant}` as in units."""
+    needs: list[Need] = Field(default_factory=list)
+    """Where one of them is not met, the cells that need it are `not possible` and all others are measured."""
     ports: list[Port] = Field(default_factory=list)
     """What the other end must be able to reach."""
     evidence: list[Evidence] = Field(default_factory=list)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from tunnel_lab import gate
 from tunnel_lab.link import check
 from tunnel_lab.manifests import Catalog, Settings, Tunnel, Workload
-from tunnel_lab.plan import Plan
+from tunnel_lab.plan import Cell, Plan
+
+LACKS = "lacks"
+"""Of a host's environment: {what it cannot do of that which a planned cell needs: what the probe said}"""
 
 
 def packages(plan: Plan, catalog: Catalog) -> list[str]:
@@ -24,6 +28,22 @@ def ports(plan: Plan, catalog: Catalog) -> list[str]:
     found |= {port for tunnel in plan.tunnels for port in catalog.tunnels[tunnel].ports}
     found |= {f"{catalog.workloads[workload].service_port}/tcp" for workload in plan.workloads}
     return sorted(found)
+
+
+def probes(plan: Plan, catalog: Catalog) -> dict[str, str]:
+    """Return {what a planned cell needs of both hosts: the command that succeeds where it is there}."""
+    wanted = {need for cell in plan.cells.values() for need in cell.needs}
+    found = (need for tunnel in plan.tunnels for need in catalog.tunnels[tunnel].needs)
+    return {need.what: need.probe for need in found if need.what in wanted}
+
+
+def lacking(cell: Cell, environment: dict[str, Any]) -> str | None:
+    """Return why a cell cannot be measured on these hosts, None when it can."""
+    lacks = {host: environment.get(host, {}).get(LACKS, {}) for host in ("server", "client")}
+    missing = [
+        f"{need} (on the {host}: {found[need]})" for need in cell.needs for host, found in lacks.items() if need in found
+    ]
+    return f"not possible here: no {'; no '.join(missing)}" if missing else None
 
 
 def transfer(plan: Plan, catalog: Catalog) -> dict[str, float]:

@@ -19,7 +19,7 @@ from typing import Literal, cast
 
 from pydantic import Field
 
-from tunnel_lab import accounting, pace
+from tunnel_lab import accounting, counted, pace
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import ROLES, Strict
 from tunnel_lab.records import Command, Record
@@ -98,5 +98,5 @@ def evaluate(record: Record) -> tuple[str | None, list[Measurement]]:
     if not found or len(set(directions)) < len(directions):
         return f"the parser of {record.cell.workload} must give one figure per direction, not {directions}", []
     late = pace.problem(record.link)
-    unaccounted = accounting.problems(record, found) + ([late] if late else [])
+    unaccounted = accounting.problems(record, found) + ([late] if late else []) + counted.problems(record.clocks)
     return ("; ".join(unaccounted), []) if unaccounted else (None, found)

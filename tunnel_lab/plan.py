@@ -29,6 +29,8 @@ class Cell(Strict):
     override: Settings = Field(default_factory=dict)
     """The settings that the user changed for this run; part of what a result must be labelled with."""
     insecure: str | None = None
+    needs: list[str] = Field(default_factory=list)
+    """What both hosts must be able to do, as the tunnel's manifest calls it."""
     params: Settings
     service_port: int
     target_address: str
@@ -101,6 +103,7 @@ def describe(plan: Plan, catalog: Catalog) -> str:
     ]
     for cell in plan.cells.values():
         lines.append(cell.id + (f"   INSECURE: {cell.insecure}" if cell.insecure else ""))
+        lines += [f"    needs: {need}" for need in cell.needs]
         defaults = catalog.tunnels[cell.tunnel].defaults
         chosen = {key: value for key, value in cell.tunnel_settings.items() if value != defaults[key]}
         for label, settings in (("tunnel", chosen), ("override", cell.override), ("workload", cell.params)):
@@ -202,6 +205,7 @@ def _cell(
         tunnel_settings=settings,
         override=override,
         insecure=tunnel.insecure(variant),
+        needs=[need.what for need in tunnel.needs if gate.expression(need.when, settings)],
         params=params,
         service_port=workload.service_port,
         target_address=tunnel.target.address.format(server_address=server_address),

@@ -7,12 +7,12 @@ import itertools
 import os
 import platform
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tunnel_lab import why
+from tunnel_lab import needs, why
 from tunnel_lab.manifests import ROOT
 from tunnel_lab.parsing import Measurement, evaluate
 from tunnel_lab.records import Record, Run, now, raw_path
@@ -33,12 +33,31 @@ def begin(run_of: dict[str, Any], results: Path = RESULTS, inventories: Iterable
     directory = results / run_id
     (directory / "raw").mkdir(parents=True, exist_ok=True)
     run.write(directory / "run.json")
+    for record in _impossible(run):
+        record.write(raw_path(directory, record.step))
+        give_back(raw_path(directory, record.step))
     link = results / f".latest.{os.getpid()}"
     link.symlink_to(run_id)
     link.replace(results / "latest")
     for path in (results, directory, directory / "raw", directory / "run.json"):
         give_back(path)
     return directory
+
+
+def _impossible(run: Run) -> Iterator[Record]:
+    """Yield the records of all steps that cannot be measured on the run's hosts."""
+    why_not = {name: needs.lacking(cell, run.environment) for name, cell in run.plan.cells.items()}
+    for step in run.plan.steps:
+        if reason := why_not[step.cell]:
+            yield Record(
+                run_id=run.run_id,
+                step=step,
+                cell=run.plan.cells[step.cell],
+                status="not_possible",
+                reason=reason,
+                started_at=run.started_at,
+                wall_s=0,
+            )
 
 
 def controller(inventories: Iterable[str] = ()) -> dict[str, Any]:

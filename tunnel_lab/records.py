@@ -20,9 +20,9 @@ from tunnel_lab.errors import LabError, from_validation
 from tunnel_lab.manifests import Strict
 from tunnel_lab.plan import Cell, Plan, Step
 
-SCHEMA_VERSION = 3
-READABLE = (1, 2, 3)
-"""Version 2 had no files, 1 no samples, qdiscs and starts of units either; what they had means the same."""
+SCHEMA_VERSION = 4
+READABLE = (1, 2, 3, 4)
+"""Version 3 had no clocks, 2 no files, 1 no samples, qdiscs and starts of units either; what they had means the same."""
 Host = Literal["server", "client"]
 Status = Literal["ok", "failed", "aborted", "not_possible"]
 M = TypeVar("M", bound="Stored")
@@ -117,6 +117,22 @@ class LinkSeen(Strict):
     after: dict[str, Any] = Field(default_factory=dict)
 
 
+class Clock(Strict):
+    """How a host's clock that goes by counted instructions stands to the time."""
+
+    at_s: float
+    """By the controller's monotonic clock."""
+    lateness_ms: float
+    """How far the host is behind; negative: ahead."""
+
+
+class Clocks(Strict):
+    """The clocks of the hosts that count instructions, right before and right after the workload."""
+
+    before: dict[Host, Clock] = Field(default_factory=dict)
+    after: dict[Host, Clock] = Field(default_factory=dict)
+
+
 class Record(Stored):
     """One repeat of one cell."""
 
@@ -135,6 +151,7 @@ class Record(Stored):
     after: dict[Host, Observation] = Field(default_factory=dict)
     commands: list[Command] = Field(default_factory=list)
     link: LinkSeen = LinkSeen()
+    clocks: Clocks = Clocks()
 
     @property
     def overhead_s(self) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from tunnel_lab import accounting, emulation, why
+from tunnel_lab import accounting, counted, emulation, why
 from tunnel_lab.enough import unneeded
 from tunnel_lab.errors import LabError
 from tunnel_lab.manifests import Settings
@@ -165,6 +165,7 @@ def _rows_of_record(run: Run, record: Record, rate_bit_s: float | None) -> list[
         **{f"negotiated.{key}": value for key, value in record.negotiated.items()},
     }
     shared[ALLOWANCE] = accounting.allowances(record)
+    shared |= counted.columns(record.clocks)
     kept = pace(record.link)
     if kept is not None:
         shared |= dict(zip(LINK_SEEN, (kept.late_share, kept.dropped_queue), strict=True))

@@ -134,7 +134,7 @@ def test_what_is_there_already_is_not_changed(home: Path, monkeypatch: pytest.Mo
 def test_what_differs_is_made_anew(home: Path, monkeypatch: pytest.MonkeyPatch, different: str) -> None:
     started: list[float] = []
     monkeypatch.setattr(manage, "_start_relay", lambda spec, _: started.append(spec.rtt_ms))
-    monkeypatch.setattr(manage, "_address", lambda *_: None)
+    monkeypatch.setattr(manage, "_join", lambda *_: None)
     spec = made()
     namespace = Path("/proc/self/ns/net").stat().st_ino
     old = State(
@@ -162,7 +162,7 @@ def test_link_without_addresses_is_removed_again(home: Path, monkeypatch: pytest
     monkeypatch.setattr(manage, "_emulator", lambda _: "netem")
     monkeypatch.setattr(netem, "up", lambda _: None)
     monkeypatch.setattr(netem, "down", removed.append)
-    monkeypatch.setattr(manage, "_address", fail)
+    monkeypatch.setattr(manage, "_join", fail)
     with pytest.raises(LabError, match="ip: no"):
         manage.up(made(), home)
     assert removed == ["no-such-lab"]

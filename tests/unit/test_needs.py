@@ -66,3 +66,36 @@ def test_port_that_is_none_is_refused(roles: Any) -> None:
     path.write_text(path.read_text() + "ports: [tcp/1194]\n")
     with pytest.raises(LabError, match="ports"):
         manifests.load(roles)
+
+
+def with_offload(**variables: Any) -> plan.Plan:
+    return planned(lab_select=["wireguard.kernel.iperf3", "wireguard.userspace.iperf3"], **variables)
+
+
+def test_probes_are_those_that_the_planned_variants_need() -> None:
+    assert set(needs.probes(with_offload(), CATALOG)) == {"WireGuard in the kernel", "a tun device"}
+    assert set(needs.probes(planned(lab_select="wireguard.userspace.iperf3"), CATALOG)) == {"a tun device"}
+    assert needs.probes(planned(lab_select="ssh.modern.iperf3"), CATALOG) == {}
+
+
+def test_override_decides_what_is_needed() -> None:
+    """An override changes the implementation, so also what a cell needs."""
+    made = with_offload(lab_override={"wireguard": {"implementation": "wireguard-go"}})
+    assert {cell.id: cell.needs for cell in made.cells.values() if cell.tunnel == "wireguard"} == {
+        "wireguard.kernel.iperf3": ["a tun device"],
+        "wireguard.userspace.iperf3": ["a tun device"],
+    }
+
+
+def test_cell_whose_need_a_host_lacks_is_not_possible() -> None:
+    cells = with_offload().cells
+    lacks = {"client": {"lacks": {"WireGuard in the kernel": "Unknown device type."}}, "server": {"lacks": {}}}
+    assert needs.lacking(cells["wireguard.kernel.iperf3"], lacks) == (
+        "not possible here: no WireGuard in the kernel (on the client: Unknown device type.)"
+    )
+    assert needs.lacking(cells["wireguard.userspace.iperf3"], lacks) is None
+    assert needs.lacking(cells["wireguard.kernel.iperf3"], {"server": {}, "client": {}}) is None
+
+
+def test_plan_shows_what_is_needed() -> None:
+    assert "wireguard.kernel.iperf3\n    needs: WireGuard in the kernel\n" in plan.describe(with_offload(), CATALOG)

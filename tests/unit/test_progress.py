@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from conftest import StoredRun, figure
 
-from tunnel_lab import manifests, parsing, progress
+from tunnel_lab import enough, manifests, parsing, progress
 from tunnel_lab.errors import LabError
-from tunnel_lab.records import Record, Run
+from tunnel_lab.records import Record, Run, raw_path
 
 Make = Callable[..., StoredRun]
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
@@ -245,3 +245,21 @@ def test_what_sudo_made_is_handed_back(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
     progress.give_back(tmp_path)
     assert len(given) == 1
+
+
+def test_what_the_hosts_cannot_do_is_recorded_when_the_run_begins(run_of: dict[str, Any], tmp_path: Path) -> None:
+    cells = run_of["plan"]["cells"]
+    impossible = next(name for name in cells if not name.startswith("none."))
+    cells[impossible]["needs"] = ["a flux capacitor"]
+    run_of["environment"]["client"]["lacks"] = {"a flux capacitor": "not found"}
+    begun = progress.begin(run_of, tmp_path / "r")
+    plan = Run.read(begun / "run.json").plan
+    steps = [step for step in plan.steps if step.cell == impossible]
+    assert steps
+    for step in steps:
+        record = Record.read(raw_path(begun, step))
+        assert record.status == "not_possible"
+        assert record.reason == "not possible here: no a flux capacitor (on the client: not found)"
+    assert len(list((begun / "raw").iterdir())) == len(steps), "no other cell has a record yet"
+    left = [step for repeat in range(plan.repeats + 2) for step in enough.to_measure(plan, repeat, begun)]
+    assert left == [step for step in plan.steps if step.cell != impossible]

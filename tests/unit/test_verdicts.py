@@ -103,6 +103,18 @@ def test_a_value(printed: float, tolerance: float, verdict: str) -> None:
     assert "10.0 Mbit/s" in row["reason"]
 
 
+def test_free_running_emulated_cpu_gets_no_verdict_on_speed() -> None:
+    """Its figures are shown all the same; what no CPU changes is judged."""
+    (row,) = judged(value(10), rows(VPN, SIX, cpu_emulation="free-running"))
+    assert (row["verdict"], row["measured"]) == (NOT_COMPARABLE, 10e6)
+    assert row["reason"].startswith("the hosts' CPU is emulated")
+    (counted,) = judged(value(10), rows(VPN, SIX, cpu_emulation="counted"))
+    assert counted["verdict"] == REPRODUCED
+    overhead = {"kind": "cause", "cell": VPN, "metric": "wire_overhead", "at_most": 1.2}
+    (kept,) = judged(overhead, rows(VPN, SIX, cpu_emulation="free-running"))
+    assert kept["verdict"] == REPRODUCED
+
+
 def test_few_repeats_make_it_provisional_and_one_inconclusive() -> None:
     (three,) = judged(value(10), rows(VPN, SIX[:3]))
     assert (three["verdict"], three["provisional"], three["coverage"]) == (REPRODUCED, True, 0.75)

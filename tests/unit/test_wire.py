@@ -235,3 +235,14 @@ def test_every_variant_of_the_lab_costs_more_than_its_link(tunnel: str, variant:
         assert sum(layer.bytes for _, layer in found.layers) == sum(unit.bytes - unit.carries for unit in found.units)
         ratios.append(found.ratio)
     assert ratios == sorted(ratios, reverse=True), "falls with the MTU, or does not depend on it"
+
+
+def test_wireguard() -> None:
+    # 1420 of MTU - 52 of inner headers = 1368 of payload; 1420 + 32 + 28 of UDP and IP + 14 of Ethernet = 1494
+    found = predicted("wireguard")
+    assert (found.inner_mss, found.ratio) == (1368, pytest.approx(1494 / 1368, rel=1e-12))
+    assert predicted("wireguard", settings={"mtu": 1400}).ratio == pytest.approx(1474 / 1348, rel=1e-12)
+
+
+def test_wireguard_without_room() -> None:
+    assert reason("wireguard", mtu=52) == "mtu 52 leaves no room for payload (0 bytes)"

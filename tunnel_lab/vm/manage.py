@@ -34,7 +34,7 @@ def up(spec: VmSpec, home: Path) -> tuple[bool, VmState]:
     if old and old.spec == spec and running(old, directory):
         return False, old
     down(spec.host, home)
-    runs_on = qemu.accelerator(spec.accelerator, spec.image / "vmlinuz")
+    runs_on = qemu.accelerator("tcg" if spec.cpu.mips else spec.accelerator, spec.image / "vmlinuz")
     directory.mkdir(parents=True, mode=0o700)
     _disk(spec, directory)
     _credentials(spec, directory, home)
@@ -59,6 +59,12 @@ def down(host: str, home: Path) -> bool:
             os.kill(pid, signal.SIGKILL)
     shutil.rmtree(directory)
     return True
+
+
+def counted(home: Path) -> dict[str, Path]:
+    """Return {host: its QMP socket} of the lab's machines that count instructions."""
+    found = ((path, read(path)) for path in sorted((home / "vm").glob("*")))
+    return {state.spec.host: path / "qmp" for path, state in found if state and state.spec.cpu.mips}
 
 
 def read(directory: Path) -> VmState | None:

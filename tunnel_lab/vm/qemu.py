@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import IO
 
 from tunnel_lab.errors import LabError
-from tunnel_lab.vm.spec import Accelerator, VmSpec
+from tunnel_lab.vm.spec import Accelerator, Cpu, VmSpec
 
 PROGRAM = "qemu-system-x86_64"
 SSH_PORT = 2222
 """On the loopback interface of the machine's own namespace, which nothing else can reach."""
 KVM_BOOTS_S = 20
 """How long a kernel may take that misses its root; some 2 s is usual."""
+AES_TOO = ",+ssse3,+sse4.1,+pclmulqdq,+aes"
+"""What qemu64 lacks for OpenSSL to use AES instructions."""
 MANAGEMENT_MAC = "52:54:00:00:00:01"
 
 
@@ -66,8 +68,11 @@ def _all(file: IO[bytes]) -> bytes:
 
 def argv(spec: VmSpec, runs_on: Accelerator, directory: Path) -> list[str]:
     """Return the command line; `directory` holds the machine's disk and credentials, and gets its sockets and log."""
-    cpu = spec.cpu or ("host" if runs_on == "kvm" else "max")
-    command = [PROGRAM, "-name", spec.host, "-machine", f"q35,accel={runs_on}", "-cpu", cpu, "-smp", str(spec.cpus)]
+    command = [PROGRAM, "-name", spec.host, "-machine", "q35", "-smp", str(spec.cpus), "-cpu", _cpu(spec.cpu, runs_on)]
+    if spec.cpu.mips:
+        command += ["-accel", "tcg,thread=single", "-icount", f"shift={spec.cpu.shift},align=on"]
+    else:
+        command += ["-accel", runs_on]
     command += ["-m", str(spec.memory_mb), "-kernel", str(spec.image / "vmlinuz")]
     command += ["-initrd", str(spec.image / "initrd"), "-no-reboot"]
     command += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off panic=-1"]
@@ -82,6 +87,14 @@ def argv(spec: VmSpec, runs_on: Accelerator, directory: Path) -> list[str]:
     command += ["-display", "none", "-nodefaults", "-serial", f"file:{directory / 'console.log'}"]
     command += ["-qmp", f"unix:{directory / 'qmp'},server=on,wait=off"]
     return [*command, "-pidfile", str(directory / "pid"), "-daemonize"]
+
+
+def _cpu(cpu: Cpu, runs_on: Accelerator) -> str:
+    """Return the CPU's model and what it has more or less of than that."""
+    if not cpu.model and cpu.mips:
+        return f"qemu64{AES_TOO if cpu.aes else ''}"
+    model = cpu.model or ("host" if runs_on == "kvm" else "max")
+    return model if cpu.aes else f"{model},-aes"
 
 
 def _mac(address: str) -> str:
