@@ -79,13 +79,13 @@ def test_broken_records_are_named_and_lose_nothing_else(make_run: Make, collect:
     stored.write(by_repeat, ("pipe.small.copy", 3))
     cut, newer, wrong = (stored.file("pipe.plain.copy", repeat) for repeat in (1, 2, 3))
     cut.write_text(cut.read_text()[:200])
-    newer.write_text(newer.read_text().replace('"schema_version": 3', '"schema_version": 4'))
+    newer.write_text(newer.read_text().replace('"schema_version": 4', '"schema_version": 5'))
     wrong.write_text(json.dumps({**json.loads(wrong.read_text()), "wall_s": "long", "status": "fine"}))
     stranger = stored.path / "raw" / "pipe.plain.copy.r9.json"
     stranger.write_text(stored.file("pipe.small.copy", 1).read_text())
     result = collect("collect", stored.path)
     assert result.returncode == 2
-    for path, why in {cut: "not complete JSON", newer: "schema_version is 4", wrong: "(and 1 more)"}.items():
+    for path, why in {cut: "not complete JSON", newer: "schema_version is 5", wrong: "(and 1 more)"}.items():
         assert any(str(path) in line and why in line for line in result.stderr.splitlines()), result.stderr
     assert f"{stranger}: no repeat of the plan has this file name" in result.stderr
     assert "Traceback" not in result.stderr
@@ -140,7 +140,7 @@ def test_bad_input_is_one_line_with_status_2(make_run: Make, collect: Collect, t
     text = run_json.read_text()
     run_json.write_text(text[:100])
     one_line(collect("collect", run_json.parent), run_json, "not complete JSON")
-    run_json.write_text(text.replace('"schema_version": 3', '"schema_version": 7'))
+    run_json.write_text(text.replace('"schema_version": 4', '"schema_version": 7'))
     one_line(collect("collect", run_json.parent), run_json, "schema_version is 7")
     run_json.write_text("{" + '"schema_version": 1, "run_id": 3}')
     one_line(collect("collect", run_json.parent), run_json, "more)")

@@ -73,8 +73,8 @@ def with_offload(**variables: Any) -> plan.Plan:
 
 
 def test_probes_are_those_that_the_planned_variants_need() -> None:
-    assert set(needs.probes(with_offload(), CATALOG)) == {"WireGuard in the kernel", "a tun device"}
-    assert set(needs.probes(planned(lab_select="wireguard.userspace.iperf3"), CATALOG)) == {"a tun device"}
+    assert set(needs.probes(with_offload(), CATALOG)) == {"WireGuard in the kernel", "wireguard-go with a tun device"}
+    assert set(needs.probes(planned(lab_select="wireguard.userspace.iperf3"), CATALOG)) == {"wireguard-go with a tun device"}
     assert needs.probes(planned(lab_select="ssh.modern.iperf3"), CATALOG) == {}
 
 
@@ -82,8 +82,8 @@ def test_override_decides_what_is_needed() -> None:
     """An override changes the implementation, so also what a cell needs."""
     made = with_offload(lab_override={"wireguard": {"implementation": "wireguard-go"}})
     assert {cell.id: cell.needs for cell in made.cells.values() if cell.tunnel == "wireguard"} == {
-        "wireguard.kernel.iperf3": ["a tun device"],
-        "wireguard.userspace.iperf3": ["a tun device"],
+        "wireguard.kernel.iperf3": ["wireguard-go with a tun device"],
+        "wireguard.userspace.iperf3": ["wireguard-go with a tun device"],
     }
 
 

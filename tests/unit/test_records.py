@@ -57,7 +57,7 @@ def test_is_written_whole_or_not_at_all(record: Record, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema_version": 4}, "schema_version is 4, this program reads 1 to 3"),
+        ({"schema_version": 5}, "schema_version is 5, this program reads 1 to 4"),
         ({"schema_version": None}, "schema_version is None"),
         ({"status": "fine"}, "status: .*'fine'"),
         ({"wall_s": "long"}, "wall_s: .*'long'"),

@@ -20,6 +20,7 @@ LOGGED = {
     "openvpn": {"server.cipher": "AES-256-GCM", "client.cipher": "AES-256-GCM", "client.compression": ""},
     "ssh": {"client.cipher": "chacha20-poly1305@openssh.com", "client.mac": "<implicit>", "client.compression": "none"},
     "none": {},
+    "wireguard": {},
 }
 """What today's programs log where a variant leaves it to them, from records of the lab."""
 VARIANTS = [(tunnel.name, variant) for tunnel in CATALOG.tunnels.values() for variant in tunnel.variants]
