@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import testinfra
 
 from tunnel_lab import accounting, manifests
 from tunnel_lab.cli import main
@@ -21,9 +22,15 @@ CEILING_BIT_S = 65536 * 8 / 0.080
 
 
 @pytest.fixture(scope="module")
-def runs() -> pd.DataFrame:
+def every() -> pd.DataFrame:
     """The run's rows."""
     return pd.read_csv(LATEST / "runs.csv")
+
+
+@pytest.fixture(scope="module")
+def runs(every: pd.DataFrame) -> pd.DataFrame:
+    """Those with figures; the first test says which have none."""
+    return every[every["status"] == "ok"]
 
 
 def record(cell: str) -> Record:
@@ -31,13 +38,25 @@ def record(cell: str) -> Record:
     return Record.read(LATEST / "raw" / f"{cell}.r1.json")
 
 
-def test_every_planned_repeat_has_a_good_row(runs: pd.DataFrame) -> None:
+def test_every_planned_repeat_has_a_good_row(every: pd.DataFrame) -> None:
     run = Run.read(LATEST / "run.json")
     assert run.lab == "molecule"
-    assert set(runs["status"]) == {"ok"}
+    bad = every[every["status"] != "ok"]
+    assert set(bad["status"]) <= {"not_possible"}, list(bad["reason"])
+    assert set(bad["tunnel"] + "." + bad["variant"]) <= {"wireguard.kernel"}
     planned = {(step.cell, step.repeat) for step in run.plan.steps}
-    cells = runs["tunnel"] + "." + runs["variant"] + "." + runs["workload"]
-    assert set(zip(cells, runs["repeat"], strict=True)) == planned
+    cells = every["tunnel"] + "." + every["variant"] + "." + every["workload"]
+    assert set(zip(cells, every["repeat"], strict=True)) == planned
+
+
+def test_wireguard_is_measured_where_the_kernel_has_it(every: pd.DataFrame, server: testinfra.host.Host) -> None:
+    has = server.run("ip link add tl-asked type wireguard && ip link delete tl-asked").rc == 0
+    mine = every[(every["tunnel"] == "wireguard") & (every["variant"] == "kernel")]
+    assert set(mine["status"]) == {"ok" if has else "not_possible"}
+    assert has or mine["reason"].str.startswith("not possible here: no WireGuard in the kernel (on the server: ").all()
+    program = every[(every["tunnel"] == "wireguard") & (every["variant"] == "userspace")]
+    assert set(program["status"]) == {"ok"}
+    assert set(program["negotiated.server.device"]) == {"tun"}
 
 
 def test_every_row_of_the_post_is_measured(runs: pd.DataFrame) -> None:
@@ -103,8 +122,10 @@ def secrets() -> list[str]:
     return passwords + keys
 
 
-def test_no_secret_is_in_the_results() -> None:
-    needles = secrets()
+def test_no_secret_is_in_the_results(server: testinfra.host.Host, client: testinfra.host.Host) -> None:
+    own = [host.file("/etc/tunnel-lab/wireguard/key").content_string.strip() for host in (server, client)]
+    assert [len(key) for key in own] == [44, 44]
+    needles = secrets() + own
     for path in LATEST.resolve().rglob("*"):
         if path.is_file():
             text = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
