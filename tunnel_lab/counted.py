@@ -39,7 +39,9 @@ def problems(clocks: Clocks) -> list[str]:
     for name, value in columns(clocks).items():
         host, figure = name.split(".")
         if figure == "cpu_pace" and not PACE[0] <= value <= PACE[1]:
-            wrong.append(f"the counted CPU of the {host} had {value:.3f} seconds in a second, not {PACE[0]} to {PACE[1]}")
+            wrong.append(
+                f"the counted CPU of the {host} had {value:.3f} seconds in a second, not {PACE[0]} to {PACE[1]}"
+            )
         if figure == "cpu_lateness_ms" and value > LATE_MS:
             wrong.append(f"the counted CPU of the {host} was {value:.0f} ms behind, more than {LATE_MS}")
     return wrong

@@ -20,8 +20,9 @@ WITHHELD = "the hosts' CPU is emulated and runs as fast as the emulator happens 
 def of_hosts(environment: dict[str, Any]) -> str | None:
     """Return how the CPUs of a run's hosts are emulated, each host's where they differ; None: not at all."""
     found = {host: environment.get(host, {}).get(COLUMN) for host in ("server", "client")}
-    if len(set(found.values())) == 1:
-        return found["server"]
+    kinds = set(found.values())
+    if len(kinds) == 1:
+        return None if kinds == {None} else str(kinds.pop())
     return ", ".join(f"{host} {kind}" for host, kind in found.items() if kind)
 
 

@@ -41,7 +41,10 @@ def lacking(cell: Cell, environment: dict[str, Any]) -> str | None:
     """Return why a cell cannot be measured on these hosts, None when it can."""
     lacks = {host: environment.get(host, {}).get(LACKS, {}) for host in ("server", "client")}
     missing = [
-        f"{need} (on the {host}: {found[need]})" for need in cell.needs for host, found in lacks.items() if need in found
+        f"{need} (on the {host}: {found[need]})"
+        for need in cell.needs
+        for host, found in lacks.items()
+        if need in found
     ]
     return f"not possible here: no {'; no '.join(missing)}" if missing else None
 

@@ -22,7 +22,7 @@ from tunnel_lab.plan import Cell, Plan, Step
 
 SCHEMA_VERSION = 4
 READABLE = (1, 2, 3, 4)
-"""Version 3 had no clocks, 2 no files, 1 no samples, qdiscs and starts of units either; what they had means the same."""
+"""Version 3 had no clocks, 2 no files, 1 no samples, qdiscs and starts of units; what they had means the same."""
 Host = Literal["server", "client"]
 Status = Literal["ok", "failed", "aborted", "not_possible"]
 M = TypeVar("M", bound="Stored")

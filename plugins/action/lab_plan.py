@@ -2,8 +2,8 @@
 
 Returns `plan`, `shown` (the plan as text), `choices`, `link` (the emulated link, or None) and `link_port` (where it is
 tested); `provider`, `hosts`, `home` and `holder` as lab_provider does; `packages` (what any cell needs on a host) and
-`needed` (what the planned ones do); `needs_tun`; `probes` (commands that tell what else they need); `ports` (what the hosts must reach of each other) and `transfer`
-(how much passes between them).
+`needed` (what the planned ones do); `needs_tun`; `probes` (commands that tell what else they need); `ports` (what the
+hosts must reach of each other) and `transfer` (how much passes between them).
 """
 
 from __future__ import annotations

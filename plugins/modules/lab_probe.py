@@ -39,13 +39,15 @@ TIMEOUT_S = 30
 def reason(command):
     """Return why a command failed, in one line; None when it did not."""
     try:
-        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+        )
     except subprocess.TimeoutExpired:
-        return "no answer in {} s".format(TIMEOUT_S)
+        return f"no answer in {TIMEOUT_S} s"
     if done.returncode == 0:
         return None
     said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return said[-1] if said else "status {}".format(done.returncode)
+    return said[-1] if said else f"status {done.returncode}"
 
 
 def main():

@@ -1,4 +1,4 @@
-"""WireGuard: whole IP packets, each encrypted into a UDP datagram of its own. The program and the kernel send the same."""
+"""WireGuard: whole IP packets, each encrypted into a UDP datagram of its own. Program and kernel send the same."""
 
 from __future__ import annotations
 

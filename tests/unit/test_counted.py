@@ -61,7 +61,9 @@ def test_clock_that_was_not_read_again_fails_the_repeat() -> None:
 def test_emulation_of_a_run_names_each_host_where_they_differ(
     server: str | None, client: str | None, both: str | None
 ) -> None:
-    environment = {host: {"cpu_emulation": kind} if kind else {} for host, kind in (("server", server), ("client", client))}
+    environment = {
+        host: {"cpu_emulation": kind} if kind else {} for host, kind in (("server", server), ("client", client))
+    }
     assert emulation.of_hosts(environment) == both
     assert emulation.is_withheld(both, "goodput_bit_s") == ("free-running" in (both or ""))
     assert not emulation.is_withheld(both, "wire_overhead")

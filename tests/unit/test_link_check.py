@@ -102,3 +102,12 @@ def test_reason_of_the_relay_is_added_to_what_is_wrong() -> None:
     assert said[-1] == f"the relay cannot keep up: {late['keeps_up_reason']}"
     assert problems(80, 95, late) == [], "what was measured is right all the same"
     assert len(problems(90, 95, {"emulator": "netem", "tc": "qdisc"})) == 1
+
+
+@pytest.mark.parametrize(("mbit", "fine"), [(95.6, True), (100, True), (101, False), (126, False)])
+def test_more_than_the_rate_is_a_clock_that_is_wrong(mbit: float, fine: bool) -> None:
+    assert problems(mbit=mbit) == (
+        []
+        if fine
+        else [f"bare TCP goodput is {mbit:.2f} Mbit/s of 100 Mbit/s set: the clocks of the hosts do not keep time"]
+    )

@@ -74,7 +74,9 @@ def with_offload(**variables: Any) -> plan.Plan:
 
 def test_probes_are_those_that_the_planned_variants_need() -> None:
     assert set(needs.probes(with_offload(), CATALOG)) == {"WireGuard in the kernel", "wireguard-go with a tun device"}
-    assert set(needs.probes(planned(lab_select="wireguard.userspace.iperf3"), CATALOG)) == {"wireguard-go with a tun device"}
+    assert set(needs.probes(planned(lab_select="wireguard.userspace.iperf3"), CATALOG)) == {
+        "wireguard-go with a tun device"
+    }
     assert needs.probes(planned(lab_select="ssh.modern.iperf3"), CATALOG) == {}
 
 

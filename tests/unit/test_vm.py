@@ -17,7 +17,15 @@ from tunnel_lab.vm.spec import VmSpec, VmState
 
 
 def spec(**more: Any) -> VmSpec:
-    given = {"host": "server", "image": "/i", "link_address": "10.99.0.1/24", "cpus": 1, "memory_mb": 512, **more}
+    given = {
+        "host": "server",
+        "image": "/i",
+        "keys": "/k",
+        "link_address": "10.99.0.1/24",
+        "cpus": 1,
+        "memory_mb": 512,
+        **more,
+    }
     return VmSpec.model_validate(given)
 
 
@@ -106,7 +114,8 @@ def serve(path: Path, jit: str) -> threading.Thread:
 
     def answer() -> None:
         with listening, listening.accept()[0] as connection, connection.makefile("rw") as stream:
-            for said in ({"QMP": {}}, {"event": "RTC_CHANGE"}, {"return": {}}, {"return": jit}):
+            messages: list[dict[str, Any]] = [{"QMP": {}}, {"event": "RTC_CHANGE"}, {"return": {}}, {"return": jit}]
+            for said in messages:
                 stream.write(json.dumps(said) + "\n")
                 stream.flush()
                 if "return" in said or "QMP" in said:
@@ -118,7 +127,9 @@ def serve(path: Path, jit: str) -> threading.Thread:
 
 
 def test_lateness_is_what_qemu_says(tmp_path: Path) -> None:
-    serve(tmp_path / "qmp", "Translation buffer state:\r\n\r\nHost - Guest clock  -37 ms\r\nMax guest delay     2 ms\r\n")
+    serve(
+        tmp_path / "qmp", "Translation buffer state:\r\n\r\nHost - Guest clock  -37 ms\r\nMax guest delay     2 ms\r\n"
+    )
     assert monitor.lateness_ms(tmp_path / "qmp") == -37
 
 

@@ -241,7 +241,8 @@ def test_every_variant_of_the_lab_costs_more_than_its_link(tunnel: str, variant:
 def test_wireguard() -> None:
     # 1420 of MTU - 52 of inner headers = 1368 of payload; 1420 + 32 + 28 of UDP and IP + 14 of Ethernet = 1494
     found = predicted("wireguard")
-    assert (found.inner_mss, found.ratio) == (1368, pytest.approx(1494 / 1368, rel=1e-12))
+    assert found.inner_mss == 1368
+    assert found.ratio == pytest.approx(1494 / 1368, rel=1e-12)
     assert predicted("wireguard", settings={"mtu": 1400}).ratio == pytest.approx(1474 / 1348, rel=1e-12)
 
 

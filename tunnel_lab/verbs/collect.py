@@ -50,8 +50,8 @@ VERB = Verb(
     description="Read run.json and raw/*.json of each RUN_DIR, parse them again, and write runs.csv (a row per repeat "
     "and direction), summary.csv (a row per cell and direction), claims.csv (a verdict on each published figure of "
     "claims/), timeseries.csv.gz (what both hosts did meanwhile), report.html and report.md. No host is needed, and "
-    "the records are not changed. Exit status: 0 when every planned repeat that the hosts could make has a good record, 1 "
-    "when not, 2 for bad input; what can be read of a run is written all the same.",
+    "the records are not changed. Exit status: 0 when every planned repeat that the hosts could make has a good "
+    "record, 1 when not, 2 for bad input; what can be read of a run is written all the same.",
     arguments=_arguments,
     run=_run,
 )

@@ -37,7 +37,7 @@ def up(spec: VmSpec, home: Path) -> tuple[bool, VmState]:
     runs_on = qemu.accelerator("tcg" if spec.cpu.mips else spec.accelerator, spec.image / "vmlinuz")
     directory.mkdir(parents=True, mode=0o700)
     _disk(spec, directory)
-    _credentials(spec, directory, home)
+    _credentials(spec, directory)
     _run(["unshare", "--net", "sh", "-ec", NAMESPACE, "sh", *qemu.argv(spec, runs_on, directory)])
     state = VmState(spec=spec, accelerator=runs_on, pid=int((directory / "pid").read_text()), qemu=qemu.version())
     (directory / "vm.json").write_text(state.model_dump_json(indent=1) + "\n")
@@ -95,13 +95,13 @@ def _disk(spec: VmSpec, directory: Path) -> None:
     _run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(directory / "disk.qcow2")])
 
 
-def _credentials(spec: VmSpec, directory: Path, home: Path) -> None:
+def _credentials(spec: VmSpec, directory: Path) -> None:
     """Write what systemd in the guest hands to its tunnellab-vm.service; on the command line anybody could read it."""
     texts = {
         "hostname": spec.host,
         "link_address": spec.link_address,
-        "host_key": (home / "ssh" / "host_key").read_text(),
-        "authorized_keys": (home / "ssh" / "management.pub").read_text(),
+        "host_key": (spec.keys / "host_key").read_text(),
+        "authorized_keys": (spec.keys / "management.pub").read_text(),
     }
     for name, text in texts.items():
         path = directory / f"credential.{name}"

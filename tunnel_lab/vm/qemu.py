@@ -14,7 +14,7 @@ from tunnel_lab.errors import LabError
 from tunnel_lab.vm.spec import Accelerator, Cpu, VmSpec
 
 PROGRAM = "qemu-system-x86_64"
-SSH_PORT = 2222
+MANAGEMENT_PORT = 2222
 """On the loopback interface of the machine's own namespace, which nothing else can reach."""
 KVM_BOOTS_S = 20
 """How long a kernel may take that misses its root; some 2 s is usual."""
@@ -77,7 +77,7 @@ def argv(spec: VmSpec, runs_on: Accelerator, directory: Path) -> list[str]:
     command += ["-initrd", str(spec.image / "initrd"), "-no-reboot"]
     command += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off panic=-1"]
     command += ["-drive", f"file={directory / 'disk.qcow2'},if=virtio,format=qcow2,discard=unmap"]
-    command += ["-netdev", f"user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{SSH_PORT}-:22"]
+    command += ["-netdev", f"user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{MANAGEMENT_PORT}-:22"]
     command += ["-device", f"virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC}"]
     command += ["-netdev", "tap,id=link,ifname=vm0,script=no,downscript=no"]
     command += ["-device", f"virtio-net-pci,netdev=link,mac={_mac(spec.link_address)}"]

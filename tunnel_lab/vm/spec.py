@@ -47,6 +47,8 @@ class VmSpec(Strict):
     """`server` or `client`."""
     image: Path
     """Directory with root.ext4, vmlinuz and initrd (roles/provider_vm/files/build_disk.sh)."""
+    keys: Path
+    """Directory with host_key, the machine's own, and management.pub, by which it is reached."""
     link_address: str
     """The guest's end of the link with its prefix length, such as 10.99.0.1/24."""
     cpus: int = Field(ge=1)
