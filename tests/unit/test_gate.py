@@ -103,7 +103,11 @@ def test_ssh_with_and_without_compression() -> None:
             ["server.cipher is 'BF-CBC', the variant says 'AES-256-CBC'", "client.cipher is 'BF-CBC'.*'AES-256-CBC'"],
         ),
         ("openvpn.published_tcp_comp", {"compression": "no"}, ["client.compression is 'lzo', the variant says ''"]),
-        ("openvpn.published_tcp_comp", {"dco": True}, []),
+        (
+            "openvpn.published_tcp_comp",
+            {"dco": True},
+            ["client.device is 'TUN/TAP device', the variant says 'DCO device'"],  # compression switches it off
+        ),
         ("openvpn.modern_udp", {"compression": "lzo"}, ["client.compression is '', the variant says 'lzo'"]),
         ("ssh.published_comp", {"cipher": "aes256-ctr"}, ["client.cipher is 'aes128-ctr'.*says 'aes256-ctr'"]),
         ("ssh.published_comp", {"mac": "hmac-sha2-256"}, ["client.mac is 'hmac-md5'.*says 'hmac-sha2-256'"]),

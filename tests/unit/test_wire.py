@@ -21,6 +21,7 @@ LOGGED = {
     "ssh": {"client.cipher": "chacha20-poly1305@openssh.com", "client.mac": "<implicit>", "client.compression": "none"},
     "none": {},
     "wireguard": {},
+    "ipsec": {"server.cipher": "AES_GCM_16_256", "client.cipher": "AES_GCM_16_256"},
 }
 """What today's programs log where a variant leaves it to them, from records of the lab."""
 VARIANTS = [(tunnel.name, variant) for tunnel in CATALOG.tunnels.values() for variant in tunnel.variants]
@@ -228,7 +229,8 @@ def test_every_variant_of_the_lab_costs_more_than_its_link(tunnel: str, variant:
         found = wire.predict(tunnel, Conditions(settings=settings, negotiated=logged, link_mtu=mtu))
         if isinstance(found, str):
             compressed = settings["compression"] in ("lzo", "yes") and "compresses" in found
-            assert compressed or (settings["tcp_nodelay"] and "tcp_nodelay" in found)
+            offloaded = settings.get("dco") and "data channel offload" in found
+            assert compressed or offloaded or (settings["tcp_nodelay"] and "tcp_nodelay" in found)
             return
         link = predicted("none", link_mtu=mtu)
         assert found.ratio > link.ratio or tunnel == "none"
@@ -248,3 +250,24 @@ def test_wireguard() -> None:
 
 def test_wireguard_without_room() -> None:
     assert reason("wireguard", mtu=52) == "mtu 52 leaves no room for payload (0 bytes)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "inner_mss", "frame"),
+    [
+        # 1500 - 20 outer IP - 8 SPI and sequence - 8 IV - 16 ICV = 1448; - 2 of trailer = 1446 inside; - 52 of headers
+        ({}, 1394, 1514),
+        # 1500 - 20 - 8 - 16 - 16 = 1440, 90 blocks; - 2 = 1438 inside
+        ({"cipher": "AES_CBC_256/HMAC_SHA2_256_128"}, 1386, 1514),
+        # 1400 inside, 2 of padding to 1404 with the trailer, + 8 + 8 + 16 + 8 of UDP + 20 + 14
+        ({"implementation": "libipsec"}, 1348, 1478),
+    ],
+)
+def test_ipsec(settings: dict[str, Any], inner_mss: int, frame: int) -> None:
+    found = predicted("ipsec", settings=settings)
+    assert found.inner_mss == inner_mss
+    assert found.ratio == pytest.approx(frame / inner_mss, rel=1e-12)
+
+
+def test_ipsec_with_a_cipher_that_is_not_known() -> None:
+    assert reason("ipsec", {"client.cipher": "NULL"}) == "the format of cipher NULL is not known"
