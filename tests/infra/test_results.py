@@ -51,9 +51,7 @@ def test_every_planned_repeat_has_a_good_row(every: pd.DataFrame) -> None:
     assert set(zip(cells, every["repeat"], strict=True)) == planned
 
 
-def test_what_the_kernel_may_lack_is_measured_where_it_is_there(
-    every: pd.DataFrame, server: testinfra.host.Host
-) -> None:
+def test_what_a_kernel_may_lack_is_measured_where_it_is(every: pd.DataFrame, server: testinfra.host.Host) -> None:
     has = server.run("ip link add tl-asked type wireguard && ip link delete tl-asked").rc == 0
     mine = every[(every["tunnel"] == "wireguard") & (every["variant"] == "kernel")]
     assert set(mine["status"]) == {"ok" if has else "not_possible"}

@@ -16,7 +16,7 @@ mmdebstrap --quiet --variant=minbase --format=tar \
   --customize-hook='rm -f "$1"/etc/apt/sources.list.d/* "$1/etc/apt/sources.list"' \
   --customize-hook='echo "d /run/sshd 0755 root root" > "$1/etc/tmpfiles.d/tunnel-lab.conf"' \
   --customize-hook="echo '$recipe built $(date -u +%Y-%m-%dT%H:%M:%SZ) suite $suite${mirror:+ from $mirror}' > \"\$1/etc/tunnel-lab-image\"" \
-  --customize-hook='for unit in ssh.service ssh.socket redis-server.service openvpn.service stunnel4.service iperf3.service \
+  --customize-hook='for unit in ssh.service ssh.socket redis-server.service openvpn.service strongswan.service iperf3.service \
       systemd-networkd.service systemd-resolved.service systemd-timesyncd.service apt-daily.timer apt-daily-upgrade.timer \
       e2scrub_all.timer fstrim.timer dpkg-db-backup.timer getty.target console-getty.service; do
       ln -sf /dev/null "$1/etc/systemd/system/$unit"; done' \
