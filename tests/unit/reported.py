@@ -31,8 +31,8 @@ WORKLOADS = ["redis_sync", "iperf3"]
 EVIDENCE = "the send buffer of 65536 bytes was full for 98% of the transfer"
 CONFIGURATION = "proto tcp\nsndbuf 65536\n"
 PLACE = {
-    **{"lab": "test", "provider": "local", "region_pair": None, "link_emulator": "relay", "sampler": True},
-    **{"rtt_ms": 80.0, "rate_mbit": 100.0, "queue_bytes": 1_000_000, "loss_pct": 0.0},
+    **{"lab": "test", "provider": "local", "region_pair": None, "cpu_emulation": None, "link_emulator": "relay"},
+    **{"rtt_ms": 80.0, "rate_mbit": 100.0, "queue_bytes": 1_000_000, "loss_pct": 0.0, "sampler": True},
 }
 POST = Source.model_validate(
     {

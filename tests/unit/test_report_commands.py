@@ -58,7 +58,10 @@ def test_everything_that_was_chosen_is_in_it(tmp_path: Path) -> None:
         "lab_seed": 3,
         "lab_sampler": False,
         "lab_select": ["ssh.*.redis_sync", "openvpn.modern_*.*"],
-        "lab_link": {"rtt_ms": 20.0, "rate_mbit": 50.0, "queue_bytes": 9000, "loss_pct": 0.5, "emulator": "relay"},
+        "lab_link": {
+            **{"rtt_ms": 20.0, "rate_mbit": 50.0, "queue_bytes": 9000, "loss_pct": 0.5, "emulator": "relay"},
+            "rtt_tolerance_ms": 2.0,
+        },
         "lab_timeout_s": 12.5,
     }
     made = run(tmp_path, **chosen)
