@@ -117,10 +117,10 @@ def test_compressing_tunnel_sends_less_than_it_carries() -> None:
 def secrets() -> list[str]:
     """Return every password of the lab and a line of every private key."""
     home = manifests.ROOT / ".lab" / "molecule"
-    passwords = [(home / f"{name}_password").read_text().strip() for name in ("redis", "latency")]
+    passwords = [(home / f"{name}_password").read_text().strip() for name in ("redis", "latency", "ipsec")]
     private = [path for path in home.glob("*/*") if "PRIVATE KEY" in path.read_text().split("\n", 1)[0]]
     keys = [path.read_text().splitlines()[1] for path in private]
-    assert [len(password) for password in passwords] == [32, 32]
+    assert [len(password) for password in passwords] == [32, 32, 32]
     # management and host key, both ends of ssh, the authority and both ends of OpenVPN
     assert len(keys) == 7
     return passwords + keys
