@@ -1,5 +1,5 @@
 # lab: set up, measure, collect · plan: show what would be measured · test: lint, types, unit, browser, relay, EC2 (a stand-in on loopback) and live tests
-# static: the lab on hosts that it did not make · situations: transfers whose limit is known, each REPEATS=n times · benchmark: how long 10,000 records take to collect
+# static: the lab on hosts that it did not make · test-vm: the lab on virtual machines · situations: transfers whose limit is known, each REPEATS=n times · benchmark: how long 10,000 records take to collect
 # clean: undo the lab · distclean: also its image and .venv · ARGS='...' is handed on to ansible-playbook
 ARGS ?=
 REPEATS ?= 1
@@ -8,7 +8,7 @@ SUDO := $(if $(filter-out 0,$(shell id -u)),$(shell command -v sudo))
 unexport PYTHONDONTWRITEBYTECODE
 ANSIBLE := $(SUDO) .venv/bin/ansible-playbook
 
-.PHONY: lab plan test lint unit browser benchmark relay aws molecule static situations clean distclean
+.PHONY: lab plan test lint unit browser benchmark relay aws molecule static test-vm situations clean distclean
 lab: .venv/.ready
 	@$(ANSIBLE) lab.yml $(ARGS)
 
@@ -40,6 +40,10 @@ molecule: .venv/.dev
 
 static: .venv/.dev
 	$(SUDO) .venv/bin/pytest tests/static
+
+test-vm: .venv/.dev
+	./setup.sh --dev --vm
+	$(SUDO) .venv/bin/pytest tests/vm
 
 situations: .venv/.dev
 	$(SUDO) .venv/bin/pytest tests/situations -s --repeats $(REPEATS)

@@ -11,6 +11,7 @@ mmdebstrap --quiet --variant=minbase --format=tar \
   --aptopt='Acquire::Check-Valid-Until "false"' \
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
   --include="$(echo "$*" | tr ' ' ',')" \
+  --essential-hook="copy-in $(dirname "$0")/initramfs-tools /etc" \
   --customize-hook='rm -f "$1"/etc/ssh/ssh_host_* "$1/etc/resolv.conf"; : > "$1/etc/machine-id"' \
   --customize-hook='echo localhost > "$1/etc/hostname"; echo "127.0.0.1 localhost" > "$1/etc/hosts"' \
   --customize-hook='rm -f "$1"/etc/apt/sources.list.d/* "$1/etc/apt/sources.list"' \
