@@ -337,7 +337,8 @@ def test_interrupted_lab_is_removed_at_its_end(cloud: Cloud) -> None:
     assert process.returncode != 0
     assert "At the end: " in printed
     assert "nothing is installed" not in printed, "it was interrupted before its own end"
-    assert "Traceback" not in printed
+    # a worker of Ansible's may be interrupted anywhere and say so; nothing of the lab's own may
+    assert not re.search(r'File "[^"]*/(tunnel_lab|plugins)/', printed)
     assert made() == {"us-east-1": {}, "eu-west-1": {}}
     assert not HOME.exists()
 

@@ -30,7 +30,7 @@ def main() -> int:
         else:
             answer = {"changed": manage.down(args.host, args.home)}
     except ValidationError as error:
-        print(from_validation("vm", error), file=sys.stderr)
+        print(from_validation("vm_ variables", error), file=sys.stderr)
         return 1
     except LabError as error:
         print(error, file=sys.stderr)
