@@ -41,9 +41,7 @@ def command(playbook: str, **choices: Any) -> tuple[list[str], dict[str, str]]:
 def play(playbook: str, limit_s: int = MAKE_S, **choices: Any) -> subprocess.CompletedProcess[str]:
     """Run a playbook to its end."""
     argv, environment = command(playbook, **choices)
-    return subprocess.run(
-        argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=limit_s
-    )
+    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=limit_s)
 
 
 def machine(host: str) -> int | None:
@@ -69,7 +67,8 @@ def runs() -> pd.DataFrame:
     """The rows of a whole run."""
     done = play("lab.yml", RUN_S, select=CELLS)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr
-    return pd.read_csv((ROOT / "results" / "latest").resolve() / "runs.csv", dtype={"negotiated.client.kernel_sas": str})
+    path = (ROOT / "results" / "latest").resolve() / "runs.csv"
+    return pd.read_csv(path, dtype={"negotiated.client.kernel_sas": str})
 
 
 def test_every_cell_is_good_and_the_kernel_did_what_it_should(runs: pd.DataFrame) -> None:
