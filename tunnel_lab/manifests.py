@@ -115,6 +115,8 @@ class Tunnel(Strict):
     target: Target
     interface: str | None = None
     """The tunnel's own network interface on both hosts, None for a tunnel without one."""
+    networks: list[str] = Field(default_factory=list)
+    """The addresses inside it, `10.8.0.0/24`; nothing else on the hosts may have them."""
     defaults: Settings = Field(default_factory=dict)
     choices: dict[str, list[str]] = Field(default_factory=dict)
     """The only values that some settings may have."""

@@ -30,6 +30,16 @@ def ports(plan: Plan, catalog: Catalog) -> list[str]:
     return sorted(found)
 
 
+def interfaces(plan: Plan, catalog: Catalog) -> list[str]:
+    """Return the interfaces that planned tunnels make on both hosts, sorted."""
+    return sorted({name for tunnel in plan.tunnels if (name := catalog.tunnels[tunnel].interface)})
+
+
+def networks(plan: Plan, catalog: Catalog) -> list[str]:
+    """Return the addresses inside planned tunnels, sorted."""
+    return sorted({network for tunnel in plan.tunnels for network in catalog.tunnels[tunnel].networks})
+
+
 def probes(plan: Plan, catalog: Catalog) -> dict[str, str]:
     """Return {what a planned cell needs of both hosts: the command that succeeds where it is there}."""
     wanted = {need for cell in plan.cells.values() for need in cell.needs}

@@ -12,6 +12,9 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+CHANGING = ("begin", "launch", "destroy")
+"""Verbs that change something."""
+
 
 class ActionModule(ActionBase):
     """`lab_ec2: {verb: destroy, lab: ..., ...}`, keys as the verb's options; returns the verb's answer."""
@@ -22,6 +25,8 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the answer, or fail with what the verb says is wrong."""
         options = dict(self._task.args)
+        if self._task.check_mode and options["verb"] in CHANGING:
+            return {"changed": True, "skipped": True}
         command = [sys.executable, "-m", "tunnel_lab.ec2", str(options.pop("verb"))]
         for key, value in options.items():
             text = value if isinstance(value, str) else json.dumps(value)

@@ -2,8 +2,9 @@
 
 Returns `plan`, `shown` (the plan as text), `choices`, `link` (the emulated link, or None) and `link_port` (where it is
 tested); `provider`, `hosts`, `home` and `holder` as lab_provider does; `packages` (what any cell needs on a host) and
-`needed` (what the planned ones do); `needs_tun`; `probes` (commands that tell what else they need); `ports` (what the
-hosts must reach of each other) and `transfer` (how much passes between them).
+`needed` (what the planned ones do); `needs_tun`; `interfaces` and `networks` (what tunnels make on the hosts); `probes`
+(commands that tell what else they need); `ports` (what the hosts must reach of each other) and `transfer` (how much
+passes between them).
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class ActionModule(ActionBase):
             "packages": catalog.packages,
             "needed": needs.packages(made, catalog),
             "needs_tun": any(catalog.tunnels[name].interface for name in made.tunnels),
+            "interfaces": needs.interfaces(made, catalog),
+            "networks": needs.networks(made, catalog),
             "probes": needs.probes(made, catalog),
             "ports": needs.ports(made, catalog),
             "transfer": needs.transfer(made, catalog),

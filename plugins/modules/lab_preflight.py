@@ -34,6 +34,16 @@ options:
     description: Whether a tunnel makes a network interface of its own.
     type: bool
     default: false
+  interfaces:
+    description: Network interfaces that tunnels are going to make.
+    type: list
+    elements: str
+    default: []
+  networks:
+    description: Addresses inside tunnels, such as C(10.8.0.0/24).
+    type: list
+    elements: str
+    default: []
 author: tunnel-lab
 """
 
@@ -101,6 +111,23 @@ def in_use(ports):
                 break
 
 
+def inside(interfaces, networks):
+    """Yield what a tunnel would take from this host; what the lab itself has up is stopped before it measures."""
+    if (output(["systemctl", "list-units", "--plain", "--no-legend", "tunnellab-*"]) or "").strip():
+        return
+    for name in interfaces:
+        if Path("/sys/class/net", name).exists():
+            yield f"the interface {name} is there already, and a tunnel of the lab has that name: take it down"
+    routes = (output(["ip", "-4", "route", "show", "table", "all"]) or "").splitlines()
+    used = {word for line in routes for word in line.split()[:2] if re.match(r"\d+\.\d+\.\d+\.\d+(/\d+)?$", word)}
+    used.update(os.environ.get("SSH_CONNECTION", "").split()[:1])  # from where this host is managed
+    for network in map(ipaddress.ip_network, networks):
+        for address in sorted(used):
+            if ":" not in address and ipaddress.ip_network(address, strict=False).subnet_of(network):
+                yield f"{address} is in use here, and a tunnel of the lab uses {network} inside: see `ip route`"
+                break
+
+
 def packages(wanted):
     """Yield what is missing and cannot be installed."""
     missing = [
@@ -119,6 +146,8 @@ def main():
             "ports": strings,
             "packages": strings,
             "needs_tun": {"type": "bool", "default": False},
+            "interfaces": strings,
+            "networks": strings,
         },
         supports_check_mode=True,
     )
@@ -127,6 +156,7 @@ def main():
         *system(),
         *network(given["peer"], given["needs_tun"]),
         *in_use(given["ports"]),
+        *inside(given["interfaces"], given["networks"]),
         *packages(given["packages"]),
     ]
     if problems:

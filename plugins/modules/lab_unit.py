@@ -68,7 +68,7 @@ class NotReady(Exception):
 
 def systemctl(*words):
     """Run systemctl and return the finished process."""
-    return subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False, timeout=120)
 
 
 def is_active(unit):

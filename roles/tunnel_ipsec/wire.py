@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tunnel_lab.wire import (
     ETHERNET,
     IPV4,
+    UDP,
     Conditions,
     Layer,
     NoModel,
@@ -45,7 +46,7 @@ CIPHERS = {
 
 
 def predict(conditions: Conditions) -> Prediction:
-    """Return the prediction for IPv4 inside and outside, and no NAT between the hosts; NoModel for other ciphers."""
+    """Return the prediction for IPv4 inside and outside; NoModel for other ciphers."""
     name = conditions.said("cipher")
     if name not in CIPHERS:
         raise NoModel(f"the format of cipher {name} is not known")
@@ -56,7 +57,8 @@ def predict(conditions: Conditions) -> Prediction:
     padding = -(packet + TRAILER.bytes) % cipher.block
     layers = [replace(layer, name=f"inner {layer.name}") for layer in inside]
     layers += [Layer("ESP padding", padding, "RFC 4303, 2.4"), TRAILER, ESP, cipher.iv, cipher.icv]
-    layers += (IPV4, ETHERNET) if _in_kernel(conditions) else udp_datagram(conditions, mss + size(layers))
+    in_udp = _in_udp(conditions) or not _in_kernel(conditions)
+    layers += udp_datagram(conditions, mss + size(layers)) if in_udp else (IPV4, ETHERNET)
     return Prediction((Unit("ESP packet", mss, tuple(layers)),), mss)
 
 
@@ -64,9 +66,15 @@ def _in_kernel(conditions: Conditions) -> bool:
     return bool(conditions.settings["implementation"] == "kernel")
 
 
+def _in_udp(conditions: Conditions) -> bool:
+    """Return whether the kernel puts ESP into UDP, RFC 3948: where NAT was detected, as the log says."""
+    return conditions.said("nat") == "NAT"
+
+
 def _mtu(conditions: Conditions, cipher: Cipher) -> int:
     """Return the longest packet inside: of the kernel as in xfrm_state.c, xfrm_state_mtu."""
     if not _in_kernel(conditions):
         return LIBIPSEC_MTU
-    room = conditions.link_mtu - IPV4.bytes - ESP.bytes - cipher.iv.bytes - cipher.icv.bytes
+    outside = IPV4.bytes + (UDP.bytes if _in_udp(conditions) else 0)
+    room = conditions.link_mtu - outside - ESP.bytes - cipher.iv.bytes - cipher.icv.bytes
     return room // cipher.block * cipher.block - TRAILER.bytes

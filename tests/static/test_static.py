@@ -65,6 +65,20 @@ def test_port_in_use_is_told_before_anything_is_changed(before: dict[str, dict[s
     assert {host: state(host) for host in HOSTS} == before
 
 
+def test_what_a_tunnel_would_take_from_the_host_is_told(before: dict[str, dict[str, str]]) -> None:
+    on("client", "ip", "tuntap", "add", "tun0", "mode", "tun")
+    on("client", "ip", "address", "add", "10.8.0.77/32", "dev", "lo")
+    try:
+        refused = static("playbooks/provision.yml")
+    finally:
+        on("client", "ip", "link", "delete", "tun0")
+        on("client", "ip", "address", "delete", "10.8.0.77/32", "dev", "lo")
+    assert refused.returncode != 0
+    assert "the interface tun0 is there already, and a tunnel of the lab has that name" in refused.stdout
+    assert "10.8.0.77 is in use here, and a tunnel of the lab uses 10.8.0.0/24 inside" in refused.stdout
+    assert {host: state(host) for host in HOSTS} == before
+
+
 def test_example_inventory_is_refused() -> None:
     refused = play("-i", "inventories/static", "playbooks/provision.yml")
     assert refused.returncode != 0

@@ -13,10 +13,11 @@ import pytest
 from conftest import ROOT
 
 MAIN = """
-import os, sys, time
+import os, pathlib, sys, time
 from tunnel_lab import at_end
 for fd in (0, 1, 2):
     os.set_inheritable(fd, False)  # as Ansible does
+at_end.LOG = pathlib.Path({script!r}).with_name("log")
 at_end.arm([sys.executable, {script!r}, "end.yml"])
 try:
     print("armed", flush=True)
@@ -95,4 +96,32 @@ def test_second_interrupt_does_not_stop_it(mark: Path) -> None:
         if mark.exists():
             break
         time.sleep(0.1)
+    assert mark.read_text() == f"{process.pid}\n"
+
+
+def test_it_runs_when_the_terminal_is_lost(mark: Path) -> None:
+    """A terminal that is gone refuses what is written to it, and a playbook that writes to it would die."""
+    script = mark.with_name("end.py")
+    script.write_text(END.format(mark=str(mark), status=0, wait=0))
+    main = MAIN.format(script=str(script), body=WAYS["long"])
+    ours, its = os.openpty()
+    process = subprocess.Popen([sys.executable, "-c", main], cwd=ROOT, stdin=its, stdout=its, stderr=its)
+    os.close(its)
+    assert os.read(ours, 100).startswith(b"armed")
+    os.close(ours)
+    process.send_signal(signal.SIGHUP)
+    process.wait(timeout=20)
+    assert mark.read_text() == f"{process.pid}\n"
+    assert mark.with_name("log").read_text() == "removed\n"
+
+
+@pytest.mark.parametrize("apart_s", [0, 0.005, 0.02, 0.05, 0.1, 0.3])
+def test_ctrl_c_again_does_not_keep_it_from_running(mark: Path, apart_s: float) -> None:
+    process = start(mark, WAYS["long"], wait=0.5)
+    assert process.stdout
+    assert process.stdout.readline() == "armed\n"
+    process.send_signal(signal.SIGINT)
+    time.sleep(apart_s)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)  # also until the playbook that nobody waits for has closed its output
     assert mark.read_text() == f"{process.pid}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 import pytest
@@ -101,3 +102,13 @@ def test_cell_whose_need_a_host_lacks_is_not_possible() -> None:
 
 def test_plan_shows_what_is_needed() -> None:
     assert "wireguard.kernel.iperf3\n    needs: WireGuard in the kernel\n" in plan.describe(with_offload(), CATALOG)
+
+
+def test_what_tunnels_make_on_the_hosts_is_known_before() -> None:
+    made = planned(lab_select=["openvpn.modern_udp.iperf3", "wireguard.userspace.iperf3", "ssh.modern.iperf3"])
+    assert needs.interfaces(made, CATALOG) == ["tlwg0", "tun0"]
+    assert needs.networks(made, CATALOG) == ["10.8.0.0/24", "10.9.0.0/24"]
+    for name, tunnel in CATALOG.tunnels.items():
+        inside = [ipaddress.ip_network(network) for network in tunnel.networks]
+        if name != "none" and not tunnel.target.address.startswith("127."):
+            assert any(ipaddress.ip_address(tunnel.target.address) in network for network in inside), name

@@ -16,6 +16,7 @@ from tunnel_lab.wire import Conditions, Prediction
 
 CATALOG = manifests.load()
 STREAM = 1514 / 1448
+NAT = {"cipher": "AES_GCM_16_256", "nat": "NAT"}
 LOGGED = {
     "openvpn": {"server.cipher": "AES-256-GCM", "client.cipher": "AES-256-GCM", "client.compression": ""},
     "ssh": {"client.cipher": "chacha20-poly1305@openssh.com", "client.mac": "<implicit>", "client.compression": "none"},
@@ -267,6 +268,14 @@ def test_ipsec(settings: dict[str, Any], inner_mss: int, frame: int) -> None:
     found = predicted("ipsec", settings=settings)
     assert found.inner_mss == inner_mss
     assert found.ratio == pytest.approx(frame / inner_mss, rel=1e-12)
+
+
+def test_ipsec_behind_nat() -> None:
+    # 1500 - 20 - 8 of UDP - 8 - 8 - 16 = 1440; - 2 of trailer = 1438 inside; - 52 of headers
+    logged = {f"{host}.{name}": said for host in ("server", "client") for name, said in NAT.items()}
+    found = predicted("ipsec", logged)
+    assert found.inner_mss == 1386
+    assert found.ratio == pytest.approx(1514 / 1386, rel=1e-12)
 
 
 def test_ipsec_with_a_cipher_that_is_not_known() -> None:

@@ -53,6 +53,11 @@ def machine(host: str) -> int | None:
         return None
 
 
+def commands() -> list[Path]:
+    """The command lines of all processes but the tests' own."""
+    return [path for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.name != str(os.getpid())]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_before_and_after() -> Iterator[None]:
     try:
@@ -98,10 +103,13 @@ def test_second_time_changes_nothing(runs: pd.DataFrame) -> None:
 
 def test_no_secret_can_be_seen(runs: pd.DataFrame) -> None:
     pid = machine("server")
-    key = (HOME / "ssh" / "host_key").read_text().splitlines()[1]
-    assert key.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    for path in (HOME / "vm" / "server").glob("credential.*"):
+    words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    found = sorted((HOME / "vm" / "server").glob("credential.*"))
+    assert [path.suffix for path in found] == [".authorized_keys", ".host_key", ".hostname", ".link_address"]
+    for path in found:
         assert path.stat().st_mode & 0o777 == 0o600
+        assert path.read_bytes().rpartition(b"=")[2] not in words
+    assert b"io.systemd.credential" not in words
 
 
 def test_lost_machine_fails_its_repeat_and_the_next_lab_makes_it_anew(runs: pd.DataFrame) -> None:
@@ -140,5 +148,8 @@ def test_teardown_leaves_nothing(runs: pd.DataFrame) -> None:
     assert done.returncode == 0, done.stdout
     assert not HOME.exists()
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert list(Path("/var/tmp").glob("tunnel-lab-vm-*")) == []
+    assert [path.name for path in Path("/var/cache/tunnel-lab").iterdir() if "." in path.name] == []
+    assert not any(f"{ROOT}/.lab/{LAB}".encode() in path.read_bytes() for path in commands())
     again = play("playbooks/teardown.yml")
     assert (again.returncode, again.stdout) == (0, ""), again.stdout

@@ -13,6 +13,7 @@ from tunnel_lab.errors import LabError
 
 Say = Callable[[str], None]
 POLL_S = 3.0
+PASSES = 3
 
 
 class Item(NamedTuple):
@@ -58,13 +59,17 @@ def _region(lab: str, region: str, say: Say) -> Outcome:
     reasons: dict[str, str] = {}
     try:
         client = api.client(region)
-        for kind in KINDS:
-            removed += [Item(region, kind.name, gone) for gone in clear(kind, client, lab, reasons, say)]
-        left = [
-            Item(region, kind.name, resource[kind.id], reasons.get(resource[kind.id], ""))
-            for kind in KINDS
-            for resource in kind.find(client, lab)
-        ]
+        left: list[Item] = []
+        for _ in range(PASSES):
+            for kind in KINDS:
+                removed += [Item(region, kind.name, gone) for gone in clear(kind, client, lab, reasons, say)]
+            left = [
+                Item(region, kind.name, resource[kind.id], reasons.get(resource[kind.id], ""))
+                for kind in KINDS
+                for resource in kind.find(client, lab)
+            ]
+            if all(item.reason for item in left):  # what was made late is listed late: it has not been tried yet
+                break
     except api.ERRORS as error:
         return Outcome(removed, [], f"{region}: could not be looked at: {api.said(error)}")
     return Outcome(removed, left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -72,7 +73,7 @@ def _arguments(lab: str, host: str, chosen: dict[str, Any], request: dict[str, A
     if chosen["aws_spot"]:
         once = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
         arguments["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": once}
-    if chosen["aws_instance_type"].startswith("t"):
+    if re.match(r"t\d", chosen["aws_instance_type"]):
         # the list price is the most that it costs then: "unlimited" types buy what they use beyond their credits
         arguments["CreditSpecification"] = {"CpuCredits": "standard"}
     return arguments

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
 from tunnel_lab.ec2 import api
 
-STANDARD = "acdhimrtz"
-"""The first letters of the instance types that EC2's two quotas below count."""
+STANDARD = re.compile(r"([acdhimrtz]|im|is)\d")
+"""How the names of the instance types begin that EC2's two quotas below count: not hpc, inf, mac, trn and the like."""
 ON_DEMAND, SPOT = "L-1216C47A", "L-34B43A08"
 
 
 def problem(quotas: Any, ec2: Any, instance_type: str, vcpus: int, spot: bool) -> tuple[str, str]:
     """Return (why the quota is too low, why nothing is known of it), of which at most one says something."""
-    if instance_type[0] not in STANDARD or not instance_type[1:2].isdigit():
+    if not STANDARD.match(instance_type):
         return "", f"the quota of {instance_type}'s family is not among those that the lab knows"
     wanted = SPOT if spot else ON_DEMAND
     try:
@@ -41,7 +42,7 @@ def _running(ec2: Any, spot: bool) -> int:
             counts.update(
                 each["InstanceType"]
                 for each in reservation["Instances"]
-                if each["InstanceType"][0] in STANDARD and (each.get("InstanceLifecycle") == "spot") == spot
+                if STANDARD.match(each["InstanceType"]) and (each.get("InstanceLifecycle") == "spot") == spot
             )
     if not counts:
         return 0

@@ -18,7 +18,7 @@ NAMESPACE = """
 ip link set lo up
 ip link add br0 type bridge forward_delay 0 mcast_snooping 0
 ip tuntap add vm0 mode tap
-for each in br0 vm0; do sysctl -qw net.ipv6.conf.$each.disable_ipv6=1; done
+for each in br0 vm0; do [ ! -d /proc/sys/net/ipv6 ] || sysctl -qw net.ipv6.conf.$each.disable_ipv6=1; done
 ip link set vm0 master br0 up
 ip link set br0 up
 exec "$@"

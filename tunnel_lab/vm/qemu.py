@@ -75,7 +75,7 @@ def argv(spec: VmSpec, runs_on: Accelerator, directory: Path) -> list[str]:
         command += ["-accel", runs_on]
     command += ["-m", str(spec.memory_mb), "-kernel", str(spec.image / "vmlinuz")]
     command += ["-initrd", str(spec.image / "initrd"), "-no-reboot"]
-    command += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off panic=-1"]
+    command += ["-append", "root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 panic=-1"]
     command += ["-drive", f"file={directory / 'disk.qcow2'},if=virtio,format=qcow2,discard=unmap"]
     command += ["-netdev", f"user,id=management,restrict=on,hostfwd=tcp:127.0.0.1:{MANAGEMENT_PORT}-:22"]
     command += ["-device", f"virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC}"]

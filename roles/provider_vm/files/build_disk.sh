@@ -6,6 +6,7 @@ tar=$1 out=$2
 umask 022
 work=$(mktemp -d "$out.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 mkdir "$work/root" "$work/image"
 tar -xf "$tar" -C "$work/root"
 
@@ -37,7 +38,10 @@ Description=tunnel-lab: what this machine was given, and ssh
 
 [Service]
 Type=exec
-ImportCredential=tunnellab.*
+LoadCredential=tunnellab.hostname
+LoadCredential=tunnellab.host_key
+LoadCredential=tunnellab.authorized_keys
+LoadCredential=tunnellab.link_address
 ExecStartPre=/usr/sbin/tunnellab-vm
 ExecStart=/usr/sbin/sshd -D -e -o UsePAM=no
 UNIT
