@@ -16,14 +16,18 @@ SHORTEST_S = 0.5
 
 
 def columns(clocks: Clocks) -> dict[str, float]:
-    """Return `<host>.cpu_pace` and `<host>.cpu_lateness_ms`, the greater of before and after, of each counted host."""
+    """Return `<host>.cpu_pace` and `<host>.cpu_lateness_ms`, the most of before, after and
+    in between, of each counted host.
+    """
     found: dict[str, float] = {}
     for host, before in clocks.before.items():
         after = clocks.after.get(host)
         if after is None:
             continue
         elapsed_s = after.at_s - before.at_s
-        found[f"{host}.cpu_lateness_ms"] = max(before.lateness_ms, after.lateness_ms)
+        found[f"{host}.cpu_lateness_ms"] = max(
+            before.lateness_ms, after.lateness_ms, clocks.worst.get(host, after.lateness_ms)
+        )
         if elapsed_s >= SHORTEST_S:
             found[f"{host}.cpu_pace"] = 1 - (after.lateness_ms - before.lateness_ms) / 1e3 / elapsed_s
     return found
@@ -32,9 +36,9 @@ def columns(clocks: Clocks) -> dict[str, float]:
 def problems(clocks: Clocks) -> list[str]:
     """Return a sentence for everything for which this repeat does not count."""
     wrong = [
-        f"the clock of the counted CPU of the {host} was not read after the repeat"
+        f"the clock of the counted CPU of the {host} was not watched to the end of the repeat"
         for host in clocks.before
-        if host not in clocks.after
+        if host not in clocks.after or host not in clocks.worst
     ]
     for name, value in columns(clocks).items():
         host, figure = name.split(".")

@@ -131,6 +131,8 @@ class Clocks(Strict):
 
     before: dict[Host, Clock] = Field(default_factory=dict)
     after: dict[Host, Clock] = Field(default_factory=dict)
+    worst: dict[Host, float] = Field(default_factory=dict)
+    """The most that a host was behind in between, in ms, looked at four times a second."""
 
 
 class Record(Stored):

@@ -8,11 +8,12 @@ from tunnel_lab import counted, emulation
 from tunnel_lab.records import Clock, Clocks
 
 
-def clocks(before_ms: float, after_ms: float, elapsed_s: float = 10.0) -> Clocks:
+def clocks(before_ms: float, after_ms: float, elapsed_s: float = 10.0, worst_ms: float = 0) -> Clocks:
     """The server's clock, so far behind before and after a repeat."""
     return Clocks(
         before={"server": Clock(at_s=100.0, lateness_ms=before_ms)},
         after={"server": Clock(at_s=100.0 + elapsed_s, lateness_ms=after_ms)},
+        worst={"server": worst_ms},
     )
 
 
@@ -45,7 +46,7 @@ def test_over_a_moment_a_pace_says_nothing() -> None:
 
 def test_clock_that_was_not_read_again_fails_the_repeat() -> None:
     (said,) = counted.problems(Clocks(before={"client": Clock(at_s=1, lateness_ms=0)}))
-    assert said == "the clock of the counted CPU of the client was not read after the repeat"
+    assert said == "the clock of the counted CPU of the client was not watched to the end of the repeat"
     assert counted.problems(Clocks()) == []
 
 
@@ -67,3 +68,8 @@ def test_emulation_of_a_run_names_each_host_where_they_differ(
     assert emulation.of_hosts(environment) == both
     assert emulation.is_withheld(both, "goodput_bit_s") == ("free-running" in (both or ""))
     assert not emulation.is_withheld(both, "wire_overhead")
+
+
+def test_lateness_that_is_made_good_before_the_end_fails_the_repeat() -> None:
+    (said,) = counted.problems(clocks(0, 0, worst_ms=2000))
+    assert said == "the counted CPU of the server was 2000 ms behind, more than 250"
