@@ -16,9 +16,7 @@ SHORTEST_S = 0.5
 
 
 def columns(clocks: Clocks) -> dict[str, float]:
-    """Return `<host>.cpu_pace` and `<host>.cpu_lateness_ms`, the most of before, after and
-    in between, of each counted host.
-    """
+    """Return `<host>.cpu_pace` and `<host>.cpu_lateness_ms`, the most of the repeat, of each counted host."""
     found: dict[str, float] = {}
     for host, before in clocks.before.items():
         after = clocks.after.get(host)

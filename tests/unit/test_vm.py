@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from tunnel_lab.errors import LabError
-from tunnel_lab.vm import manage, monitor, qemu
+from tunnel_lab.vm import manage, monitor, qemu, watch
 from tunnel_lab.vm.spec import VmSpec, VmState
 
 
@@ -142,3 +142,29 @@ def test_qemu_that_does_not_count_is_told(tmp_path: Path) -> None:
 def test_machine_that_has_ended_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="QEMU does not answer"):
         monitor.lateness_ms(tmp_path / "qmp")
+
+
+def test_watching_keeps_the_most_and_ends_with_the_machine(tmp_path: Path) -> None:
+    """Three looks at one machine, then it is gone."""
+    (tmp_path / "vm").mkdir()
+    seen = iter([20.0, 700.0, 3.0])
+
+    def look(path: Path) -> float:
+        found = next(seen, None)
+        if found is None:
+            raise LabError("the machine has ended")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monitor, "lateness_ms", look)
+        patch.setattr(watch, "PERIOD_S", 0)
+        with pytest.raises(LabError):
+            watch.watch(tmp_path, {"server": tmp_path / "qmp"})
+    assert watch.stop(tmp_path) == {"server": 700.0}
+    assert watch.stop(tmp_path) == {}, "told once"
+
+
+def test_machine_that_cannot_be_watched_is_told(tmp_path: Path) -> None:
+    (tmp_path / "vm").mkdir()
+    with pytest.raises(LabError, match="cannot be watched"):
+        watch.start(tmp_path, {"server": tmp_path / "qmp"})
