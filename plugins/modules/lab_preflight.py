@@ -119,11 +119,12 @@ def inside(interfaces, networks):
         if Path("/sys/class/net", name).exists():
             yield f"the interface {name} is there already, and a tunnel of the lab has that name: take it down"
     routes = (output(["ip", "-4", "route", "show", "table", "all"]) or "").splitlines()
-    used = {word for line in routes for word in line.split()[:2] if re.match(r"\d+\.\d+\.\d+\.\d+(/\d+)?$", word)}
-    used.update(os.environ.get("SSH_CONNECTION", "").split()[:1])  # from where this host is managed
+    words = [word for line in routes for word in line.split()[:2]]
+    words += os.environ.get("SSH_CONNECTION", "").split()[:1]  # from where this host is managed
+    used = {word for word in words if re.match(r"\d+\.\d+\.\d+\.\d+(/\d+)?$", word)}
     for network in map(ipaddress.ip_network, networks):
         for address in sorted(used):
-            if ":" not in address and ipaddress.ip_network(address, strict=False).subnet_of(network):
+            if ipaddress.ip_network(address, strict=False).subnet_of(network):
                 yield f"{address} is in use here, and a tunnel of the lab uses {network} inside: see `ip route`"
                 break
 
