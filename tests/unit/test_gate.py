@@ -77,6 +77,23 @@ def test_openvpn_of_today_negotiates_for_itself() -> None:
     assert negotiated["client.sndbuf"] == "212992", "recorded although the variant asks for none"
 
 
+def test_openvpn_with_offload() -> None:
+    """OpenVPN 2.6.14's own words on a kernel with ovpn-dco."""
+    opened = "DCO device tun0 opened\nSocket Buffers: R=[212992->212992] S=[212992->212992]\n"
+    logs = {
+        "server": opened + "client/10.99.0.2:49057 Data Channel: cipher 'AES-256-GCM', peer-id: 0\n",
+        "client": opened + "Data Channel: cipher 'AES-256-GCM', peer-id: 0\n",
+    }
+    negotiated, problems = check("openvpn.dco_udp", logs)
+    assert problems == []
+    assert negotiated["server.cipher"] == negotiated["client.cipher"] == "AES-256-GCM"
+    assert negotiated["client.device"] == "DCO device"
+    silently_off = {host: log.replace("DCO device", "TUN/TAP device") for host, log in logs.items()}
+    assert check("openvpn.dco_udp", silently_off)[1] == [
+        "client.device is 'TUN/TAP device', the variant says 'DCO device'"
+    ]
+
+
 def test_ssh_with_and_without_compression() -> None:
     negotiated, problems = check("ssh.published_comp", logs_of("ssh.published_comp"))
     assert (negotiated, problems) == (
