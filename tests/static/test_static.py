@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from .conftest import LINK, ROOT, on, play
+from .conftest import LINK, OWNER, ROOT, make, on, play
 
 INVENTORY = ("-i", "tests/static/inventory")
 HOSTS = ("server", "client")
@@ -157,3 +159,15 @@ def test_missing_package_is_installed_and_does_not_run_by_itself() -> None:
     assert shown.split() == ["ActiveState=inactive", "UnitFileState=disabled"]
     again = static("playbooks/install.yml", select=["ssh.modern.redis_sync"])
     assert (again.returncode, again.stdout) == (0, ""), again.stdout
+
+
+def test_host_whose_processes_were_killed_is_made_anew() -> None:
+    """Podman is not told when a host and its monitor are killed; it goes on to say "Up"."""
+    server = f"tunnellab-{OWNER}-server"
+    inspect = ["podman", "inspect", "--format", "{{.State.Status}} {{.State.ConmonPid}} {{.State.Pid}}", server]
+    state, *pids = subprocess.run(inspect, capture_output=True, text=True, check=True).stdout.split()
+    for pid in pids:
+        os.kill(int(pid), signal.SIGKILL)
+    assert state == subprocess.run(inspect, capture_output=True, text=True, check=True).stdout.split()[0] == "running"
+    make("provision")
+    assert on("server", "hostname") == "server\n"
