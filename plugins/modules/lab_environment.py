@@ -26,6 +26,12 @@ options:
   peer:
     description: The other host's address, by which the interface is found where C(interface) is not given.
     type: str
+  probes:
+    description:
+      - What some cells need of the host, each with the shell command that succeeds where it is there.
+      - They leave nothing behind, but may load a kernel module. One that fails is no error.
+    type: dict
+    default: {}
 author: tunnel-lab
 """
 
@@ -34,11 +40,15 @@ EXAMPLES = r"""
   lab_environment:
     packages: [openvpn]
     interface: link0
+    probes:
+      WireGuard in the kernel: ip link add probe0 type wireguard && ip link delete probe0
 """
 
 RETURN = r"""
 environment:
-  description: One flat mapping for columns, with nested mappings for what only the record keeps.
+  description: >-
+    One flat mapping for columns, with nested mappings for what only the record keeps; among these C(lacks), what was
+    probed for and is not there, each with the last line that its command said.
   type: dict
   returned: always
 interface:
@@ -145,6 +155,24 @@ def clock_is_synchronized():
     return None if said is None else said == "yes"
 
 
+def reason(command):
+    """Return why a probe failed, in one line; None when it did not."""
+    try:
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False, timeout=30)
+    except subprocess.TimeoutExpired:
+        return "no answer in 30 s"
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return said[-1] if said else f"status {done.returncode}"
+
+
+def lacks(probes):
+    """Return {what is not there: why}."""
+    found = {what: reason(command) for what, command in probes.items()}
+    return {what: why for what, why in found.items() if why is not None}
+
+
 def main():
     """Run the module."""
     module = AnsibleModule(
@@ -152,6 +180,7 @@ def main():
             "packages": {"type": "list", "elements": "str", "default": []},
             "interface": {"type": "str"},
             "peer": {"type": "str"},
+            "probes": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -168,6 +197,7 @@ def main():
         "congestion_control": sysctl("net.ipv4.tcp_congestion_control"),
         "image": read("/etc/tunnel-lab-image"),
         "packages": versions(module.params["packages"]),
+        "lacks": lacks(module.params["probes"]),
         "sysctls": {name: sysctl(name) for name in SYSCTLS},
         "network": {
             "qdiscs": output(["tc", "-s", "qdisc", "show"]),
