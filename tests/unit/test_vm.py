@@ -88,7 +88,7 @@ def test_no_secret_is_on_the_command_line(tmp_path: Path) -> None:
     [("kvm", {}, None), ("tcg", {}, "free-running"), ("tcg", {"mips": 62.5}, "counted 62.5 MIPS")],
 )
 def test_environment_says_how_the_cpu_is_emulated(accelerator: str, cpu: dict[str, Any], emulation: str | None) -> None:
-    state = VmState.model_validate({"spec": spec(cpu=cpu), "accelerator": accelerator, "pid": 1, "qemu": "7.2.0"})
+    state = VmState.model_validate({"spec": spec(cpu=cpu), "accelerator": accelerator, "qemu": "7.2.0"})
     assert state.environment.get("cpu_emulation") == emulation
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
-
-from tunnel_lab.errors import LabError, from_validation
+from tunnel_lab.answer import answer
 from tunnel_lab.link import manage
 from tunnel_lab.link.spec import LinkSpec
 
@@ -21,22 +20,16 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True, help="the lab's private directory")
     parser.add_argument("--spec", help="up: the link as JSON, see tunnel_lab/link/spec.py")
     args = parser.parse_args()
-    try:
+
+    def act() -> Mapping[str, Any]:
         if args.verb == "up":
             changed, state = manage.up(LinkSpec.model_validate_json(args.spec or "{}"), args.home)
-            answer: dict[str, object] = {"changed": changed, "emulator": state.emulator}
-        elif args.verb == "down":
-            answer = {"changed": manage.down(args.home)}
-        else:
-            answer = manage.statistics(args.home)
-    except ValidationError as error:
-        print(from_validation("lab_link", error), file=sys.stderr)
-        return 1
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(json.dumps(answer, default=str))
-    return 0
+            return {"changed": changed, "emulator": state.emulator}
+        if args.verb == "down":
+            return {"changed": manage.down(args.home)}
+        return manage.statistics(args.home)
+
+    return answer("lab_link", act)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,9 +11,9 @@ from pydantic import Field
 
 from tunnel_lab.errors import LabError
 from tunnel_lab.link import netem
-from tunnel_lab.link.commands import attempt, run
 from tunnel_lab.link.spec import Emulator, End, LinkSpec
 from tunnel_lab.manifests import Strict
+from tunnel_lab.processes import attempt, end, living, run
 from tunnel_lab.relay.status import Status
 
 
@@ -81,7 +78,7 @@ def running(state: State, home: Path) -> bool:
     """Return whether what `link.json` says is really there."""
     if state.emulator == "netem":
         return netem.running(state.spec)
-    return _relay_pid(home) is not None
+    return living(*_relay(home)) is not None
 
 
 def statistics(home: Path) -> dict[str, object]:
@@ -153,14 +150,10 @@ def _start_relay(spec: LinkSpec, home: Path) -> None:
         raise LabError(done.stderr.strip() or "the relay did not start and said nothing")
 
 
-def _relay_pid(home: Path) -> int | None:
-    """Return the pid of this lab's living relay."""
-    try:
-        pid = int((home / "relay.pid").read_text())
-        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
-        return None
-    return pid if f"--pid-file={home / 'relay.pid'}".encode() in argv else None
+def _relay(home: Path) -> tuple[Path, str]:
+    """Return the file with the relay's pid, and the word of its command line that is no other lab's."""
+    path = home / "relay.pid"
+    return path, f"--pid-file={path}"
 
 
 def _remove(state: State, home: Path) -> None:
@@ -171,12 +164,6 @@ def _remove(state: State, home: Path) -> None:
 
 
 def _end_relay(home: Path) -> None:
-    pid = _relay_pid(home)
-    if pid is None:
-        return
-    os.kill(pid, signal.SIGTERM)
-    for _ in range(100):
-        if _relay_pid(home) is None:
-            return
-        time.sleep(0.05)
-    raise LabError(f"the relay (pid {pid}) does not end; end it with: kill -9 {pid}")
+    if not end(*_relay(home), wait_s=5):
+        pid = living(*_relay(home))
+        raise LabError(f"the relay (pid {pid}) does not end; end it with: kill -9 {pid}")

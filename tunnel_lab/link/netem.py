@@ -16,8 +16,8 @@ import shutil
 from pathlib import Path
 
 from tunnel_lab.errors import LabError
-from tunnel_lab.link.commands import attempt, run
 from tunnel_lab.link.spec import End, LinkSpec
+from tunnel_lab.processes import attempt, run
 
 _IN_FLIGHT_PACKETS = 10_000_000
 """netem's own limit counts packets under way and would throttle rate x delay at its default of 1000."""

@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from tunnel_lab.errors import LabError, from_validation
+from tunnel_lab.answer import answer
 from tunnel_lab.vm import manage, watch
 from tunnel_lab.vm.spec import VmSpec
 
@@ -24,22 +22,16 @@ def main() -> int:
     parser.add_argument("--host", help="down: which machine")
     parser.add_argument("--sockets", type=json.loads, default={}, help="watch: {host: its QMP socket}")
     args = parser.parse_args()
-    try:
+
+    def act() -> dict[str, Any]:
         if args.verb == "up":
             changed, state = manage.up(VmSpec.model_validate_json(args.spec), args.home)
-            answer: dict[str, Any] = {"changed": changed, "pid": state.pid, "environment": state.environment}
-        elif args.verb == "watch":
+            return {"changed": changed, "pid": manage.pid(state.spec.host, args.home), "environment": state.environment}
+        if args.verb == "watch":
             watch.watch(args.home, {host: Path(path) for host, path in args.sockets.items()})
-        else:
-            answer = {"changed": manage.down(args.host, args.home)}
-    except ValidationError as error:
-        print(from_validation("vm_ variables", error), file=sys.stderr)
-        return 1
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(json.dumps(answer))
-    return 0
+        return {"changed": manage.down(args.host, args.home)}
+
+    return answer("vm_ variables", act)
 
 
 if __name__ == "__main__":

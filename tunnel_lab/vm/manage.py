@@ -6,11 +6,10 @@ import base64
 import os
 import shutil
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 from tunnel_lab.errors import LabError
+from tunnel_lab.processes import attempt, end, living, run
 from tunnel_lab.vm import qemu
 from tunnel_lab.vm.spec import VmSpec, VmState
 
@@ -31,15 +30,17 @@ def up(spec: VmSpec, home: Path) -> tuple[bool, VmState]:
     """Make the machine be as `spec` says; return (whether it was started, its state)."""
     directory = home / "vm" / spec.host
     old = read(directory)
-    if old and old.spec == spec and running(old, directory):
+    if old and old.spec == spec and pid(spec.host, home):
         return False, old
     down(spec.host, home)
     runs_on = qemu.accelerator("tcg" if spec.cpu.mips else spec.accelerator, spec.image / "vmlinuz")
     directory.mkdir(parents=True, mode=0o700)
     _disk(spec, directory)
     _credentials(spec, directory)
-    _run(["unshare", "--net", "sh", "-ec", NAMESPACE, "sh", *qemu.argv(spec, runs_on, directory)])
-    state = VmState(spec=spec, accelerator=runs_on, pid=int((directory / "pid").read_text()), qemu=qemu.version())
+    started = attempt(["unshare", "--net", "sh", "-ec", NAMESPACE, "sh", *qemu.argv(spec, runs_on, directory)])
+    if started.returncode != 0:
+        raise LabError(f"the machine {spec.host} does not start: {' '.join(started.stderr.split())[-400:]}")
+    state = VmState(spec=spec, accelerator=runs_on, qemu=qemu.version())
     (directory / "vm.json").write_text(state.model_dump_json(indent=1) + "\n")
     return True, state
 
@@ -49,14 +50,9 @@ def down(host: str, home: Path) -> bool:
     directory = home / "vm" / host
     if not directory.exists():
         return False
-    pid = _pid(directory)
-    if pid is not None:
-        os.kill(pid, signal.SIGTERM)  # QEMU ends at once; nothing of the disk is kept
-        end = time.monotonic() + STOP_S
-        while _pid(directory) is not None and time.monotonic() < end:
-            time.sleep(0.05)
-        if _pid(directory) is not None:
-            os.kill(pid, signal.SIGKILL)
+    # QEMU ends at once; nothing of the disk is kept
+    if not end(*_process(directory), wait_s=STOP_S) and (left := pid(host, home)):
+        os.kill(left, signal.SIGKILL)
     shutil.rmtree(directory)
     return True
 
@@ -75,24 +71,19 @@ def read(directory: Path) -> VmState | None:
         return None
 
 
-def running(state: VmState, directory: Path) -> bool:
-    """Return whether the machine lives, as the process that was started."""
-    return _pid(directory) == state.pid
+def pid(host: str, home: Path) -> int | None:
+    """Return the pid of the machine's living QEMU."""
+    return living(*_process(home / "vm" / host))
 
 
-def _pid(directory: Path) -> int | None:
-    """Return the pid of the living QEMU of this directory, None when there is none."""
-    try:
-        pid = int((directory / "pid").read_text())
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
-        return None
-    return pid if str(directory / "pid").encode() in words else None
+def _process(directory: Path) -> tuple[Path, str]:
+    """Return the file with QEMU's pid, and the word of its command line that is no other machine's."""
+    return directory / "pid", str(directory / "pid")
 
 
 def _disk(spec: VmSpec, directory: Path) -> None:
     base = spec.image / "root.ext4"
-    _run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(directory / "disk.qcow2")])
+    run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(directory / "disk.qcow2")])
 
 
 def _credentials(spec: VmSpec, directory: Path) -> None:
@@ -108,12 +99,3 @@ def _credentials(spec: VmSpec, directory: Path) -> None:
         path.touch(mode=0o600)
         encoded = base64.b64encode(text.encode()).decode()
         path.write_text(f"io.systemd.credential.binary:tunnellab.{name}={encoded}")
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise LabError(f"{command[0]}: {error}") from None
-    if done.returncode != 0:
-        raise LabError(" ".join(done.stderr.split())[-400:] or f"{command[0]} ended with status {done.returncode}")

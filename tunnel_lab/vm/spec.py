@@ -75,7 +75,6 @@ class VmState(Strict):
 
     spec: VmSpec
     accelerator: Accelerator
-    pid: int
     qemu: str
     """Its version."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 from tunnel_lab.errors import LabError
+from tunnel_lab.processes import end
 from tunnel_lab.vm import monitor
 
 PERIOD_S = 0.25
@@ -25,21 +25,16 @@ def start(home: Path, paths: dict[str, Path]) -> None:
     nowhere = subprocess.DEVNULL
     process = subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True)
     _pid(home).write_text(str(process.pid))
-    end = time.monotonic() + FIRST_LOOK_S
+    until = time.monotonic() + FIRST_LOOK_S
     while not _report(home).exists():
-        if process.poll() is not None or time.monotonic() > end:
+        if process.poll() is not None or time.monotonic() > until:
             raise LabError("the clocks of counted CPUs cannot be watched: QEMU does not answer")
         time.sleep(0.02)
 
 
 def stop(home: Path) -> dict[str, float]:
     """End that; return {host: the most that it was behind, in ms}, nothing where nobody watched."""
-    try:
-        pid = int(_pid(home).read_text())
-        if b"tunnel_lab.vm\0watch" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGTERM)
-    except (OSError, ValueError):
-        pass
+    end(_pid(home), "tunnel_lab.vm", wait_s=2)
     try:
         worst: dict[str, float] = json.loads(_report(home).read_text())
     except (OSError, ValueError):
@@ -49,7 +44,7 @@ def stop(home: Path) -> dict[str, float]:
     return worst
 
 
-def watch(home: Path, paths: dict[str, Path]) -> None:
+def watch(home: Path, paths: dict[str, Path]) -> NoReturn:
     """Keep what `stop` returns up to date, until this process or a machine ends (a LabError)."""
     worst: dict[str, float] = {}
     draft = _report(home).with_suffix(".new")
