@@ -13,8 +13,8 @@ from tunnel_lab import manifests
 from tunnel_lab.ec2 import api, destroy, launch
 
 from .cloud import Cloud
+from .plays import REGIONS, forget
 
-REGIONS = {"server": "us-east-1", "client": "eu-west-1"}
 DUMMY = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
@@ -43,6 +43,21 @@ def _environment(server: Cloud) -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def cloud(server: Cloud) -> Cloud:
+    """An AWS that the tests of a file share."""
+    server.reset()
+    return server
+
+
+@pytest.fixture(scope="module")
+def no_lab() -> Iterator[None]:
+    """Begin and end without a lab of the playbooks' name."""
+    forget()
+    yield
+    forget()
 
 
 @pytest.fixture

@@ -6,67 +6,23 @@ The tests of this file follow each other: one lab is made, looked at from all si
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import signal
 import stat
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tunnel_lab.ec2 import api, kinds, memory, permissions, tags
+from playbooks import BIN, ROOT
+from tunnel_lab.ec2 import api, kinds, memory, tags
 
 from .cloud import Cloud
-from .conftest import REGIONS
+from .plays import HOME, INVENTORY, LAB, REGIONS, YES, made, play
 
-ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent
-LAB = "awstest"
-HOME = ROOT / ".lab" / LAB
-INVENTORY = ("-i", "inventories/aws", "-i", "tests/aws/inventory")
-YES = ("-e", "lab_confirm_cost=yes")
+pytestmark = pytest.mark.usefixtures("no_lab")
+
 PEERS = {"server": "client", "client": "server"}
-
-
-@contextmanager
-def started(playbook: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Start one of the playbooks in a process group of its own; none of it outlives the block."""
-    command = [f"{BIN}/ansible-playbook", *INVENTORY, f"{playbook}.yml", *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def play(playbook: str, *arguments: str) -> tuple[int, str]:
-    """Run one of the playbooks to its end; return its status and what it printed."""
-    with started(playbook, *arguments) as process:
-        printed, _ = process.communicate(timeout=300)
-    return process.returncode, printed
-
-
-def made() -> dict[str, dict[str, int]]:
-    """Return {region: {kind: how many}} of everything that any lab has."""
-    counts = {}
-    for region in REGIONS.values():
-        client = api.client(region)
-        counts[region] = {kind.name: len(found) for kind in kinds.KINDS if (found := kind.find(client, None))}
-    return counts
 
 
 def written(host: str) -> dict[str, Any]:
@@ -79,22 +35,6 @@ def instance(host: str) -> dict[str, Any]:
     """Return the host's instance as EC2 describes it."""
     (found,) = kinds.INSTANCES.find(api.client(REGIONS[host]), LAB)
     return found
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _clean() -> Iterator[None]:
-    """Begin and end without a lab of this name."""
-    shutil.rmtree(HOME, ignore_errors=True)
-    yield
-    shutil.rmtree(HOME, ignore_errors=True)
-    (ROOT / ".lab" / f"{LAB}.lock").unlink(missing_ok=True)
-
-
-@pytest.fixture(scope="module")
-def cloud(server: Cloud) -> Cloud:
-    """An AWS that the tests of this file share."""
-    server.reset()
-    return server
 
 
 @pytest.fixture(scope="module")
@@ -295,63 +235,3 @@ def test_teardown_of_nothing_changes_nothing(cloud: Cloud, lab: str) -> None:
     assert re.search(r"^localhost: .*changed=0", printed, re.MULTILINE)
     assert {action for action in cloud.asked if not action.startswith("Describe")} == set()
     assert not HOME.exists()
-
-
-def test_half_a_lab_is_removed(cloud: Cloud) -> None:
-    cloud.reset()
-    cloud.errors["AllocateAddress"] = ("AddressLimitExceeded", "The maximum number of addresses has been reached.")
-    status, printed = play("playbooks/provision", *YES)
-    assert status != 0
-    assert "AddressLimitExceeded" in printed
-    assert made()["us-east-1"]["instance"] == 1
-    cloud.errors.clear()
-    status, printed = play("playbooks/teardown")
-    assert status == 0, printed
-    assert made() == {"us-east-1": {}, "eu-west-1": {}}
-    assert not HOME.exists()
-
-
-def test_lab_that_fails_is_removed_at_its_end(cloud: Cloud) -> None:
-    cloud.reset()
-    status, printed = play("lab", *YES)
-    assert status == 2, "the failure stays one when the removal succeeds"
-    before, _, after = printed.partition("At the end: ")
-    assert "FAILED: Hosts may be reached [localhost]: lab_wait_for_ssh is false" in before
-    assert "us-east-1: removing 1 instance" in after
-    assert "FAILED" not in after
-    assert len(cloud.asked["RunInstances"]) == len(cloud.asked["TerminateInstances"]) == 2
-    assert made() == {"us-east-1": {}, "eu-west-1": {}}
-    assert not HOME.exists()
-
-
-def test_interrupted_lab_is_removed_at_its_end(cloud: Cloud) -> None:
-    cloud.reset()
-    with started("lab", *YES) as process:
-        deadline = time.monotonic() + 120
-        while [counts.get("instance") for counts in made().values()] != [1, 1]:
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < deadline, "no instances after two minutes"
-            time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGINT)
-        printed, _ = process.communicate(timeout=120)
-    assert process.returncode != 0
-    assert "At the end: " in printed
-    assert "nothing is installed" not in printed, "it was interrupted before its own end"
-    # a worker of Ansible's may be interrupted anywhere and say so; nothing of the lab's own may
-    assert not re.search(r'File "[^"]*/(tunnel_lab|plugins)/', printed)
-    assert made() == {"us-east-1": {}, "eu-west-1": {}}
-    assert not HOME.exists()
-
-
-def test_policy_in_the_documentation_is_what_is_asked() -> None:
-    text = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
-    policy = json.loads(re.findall(r"```json\n(.*?)```", text, re.DOTALL)[0])
-    listed = {action for statement in policy["Statement"] for action in statement["Action"]}
-    assert listed == {f"ec2:{action}" for action in permissions.ACTIONS} | {"servicequotas:GetServiceQuota"}
-
-
-def test_settings_in_the_documentation_are_those_of_the_manifest() -> None:
-    text = (ROOT / "docs" / "aws.md").read_text(encoding="utf-8")
-    manifest = yaml.safe_load((ROOT / "roles" / "provider_aws" / "provider.yml").read_text())["settings"]
-    listed = dict(re.findall(r"^\| (aws_\w+) \| (\S*?) *\|", text, re.MULTILINE))
-    assert listed == {name: str(value).lower() for name, value in manifest.items()}

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from playbooks import run
+
 LAB = "situations"
 Playbook = Callable[..., str]
 
 
 def play(*playbooks: str, **choices: Any) -> str:
     """Run playbooks on the lab with these `lab_*` variables; return what they print, or fail with it."""
-    given = {"lab_name": LAB, **{f"lab_{name}": value for name, value in choices.items()}}
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), *playbooks, "-e", json.dumps(given)]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=7200)
+    done = run(*playbooks, timeout=7200, name=LAB, **choices)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from playbooks import run
+
 OWNER = "owner"
 LINK = {"rtt_ms": 80, "rate_mbit": 40}
 """What the owner has between them; the lab that uses the hosts is not told."""
@@ -20,10 +17,7 @@ LINK = {"rtt_ms": 80, "rate_mbit": 40}
 
 def play(*arguments: str, **choices: Any) -> subprocess.CompletedProcess[str]:
     """Run ansible-playbook with these arguments and `lab_*` variables."""
-    given = {f"lab_{name}": value for name, value in choices.items()}
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), *arguments, "-e", json.dumps(given)]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    return run(*arguments, timeout=900, **choices)
 
 
 def make(playbook: str) -> None:

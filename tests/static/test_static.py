@@ -11,7 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from .conftest import LINK, OWNER, ROOT, make, on, play
+from playbooks import ROOT
+
+from .conftest import LINK, OWNER, make, on, play
 
 INVENTORY = ("-i", "tests/static/inventory")
 HOSTS = ("server", "client")

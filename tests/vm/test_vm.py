@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +13,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import playbooks
+from playbooks import ROOT
 from tunnel_lab import records
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = "vmtest"
+INVENTORY = ("-i", "inventories/vm")
+LAB_IS = {"name": LAB, "profile": "smoke"}
 HOME = ROOT / ".lab" / LAB
 IN_KERNEL = {
     "openvpn.dco_udp.redis_sync": ("negotiated.client.device", "DCO device"),
@@ -30,18 +31,9 @@ CELLS = ["none.bare.iperf3", "ssh.modern.redis_sync", "openvpn.modern_udp.redis_
 MAKE_S, RUN_S = 900, 1800
 
 
-def command(playbook: str, **choices: Any) -> tuple[list[str], dict[str, str]]:
-    """Return what runs a playbook with these `lab_*` variables, and its environment."""
-    given = {f"lab_{name}": value for name, value in {"name": LAB, "profile": "smoke", **choices}.items()}
-    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventories/vm", playbook]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return [*argv, "-e", json.dumps(given)], environment
-
-
-def play(playbook: str, limit_s: int = MAKE_S, **choices: Any) -> subprocess.CompletedProcess[str]:
+def play(name: str, limit_s: int = MAKE_S, **choices: Any) -> subprocess.CompletedProcess[str]:
     """Run a playbook to its end."""
-    argv, environment = command(playbook, **choices)
-    return subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=limit_s)
+    return playbooks.run(*INVENTORY, name, timeout=limit_s, **LAB_IS, **choices)
 
 
 def machine(host: str) -> int | None:
@@ -113,10 +105,15 @@ def test_no_secret_can_be_seen(runs: pd.DataFrame) -> None:
 
 
 def test_lost_machine_fails_its_repeat_and_the_next_lab_makes_it_anew(runs: pd.DataFrame) -> None:
-    argv, environment = command("playbooks/measure.yml", select=CELLS[:2], repeats=2)
+    measure = playbooks.command(*INVENTORY, "playbooks/measure.yml", **LAB_IS, select=CELLS[:2], repeats=2)
     before = (ROOT / "results" / "latest").resolve()
     with subprocess.Popen(
-        argv, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        measure,
+        cwd=ROOT,
+        env=playbooks.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as measuring:
         try:
             end = time.monotonic() + MAKE_S
